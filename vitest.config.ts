@@ -1,0 +1,9 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['{api,agent,test}/**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/build/**', '**/*.guest.test.ts'],
+    testTimeout: 20_000,
+  },
+});
