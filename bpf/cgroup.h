@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/*
+ * Which container a task belongs to. Its own cgroup is looked up, then its ancestors at the levels where
+ * containers are bound: nested cgroups need no tracking, and however many or deep a tenant makes them, the
+ * work is bounded by those levels. Who left its cgroup is found by its mount namespace.
+ */
+#ifndef RUNTIME_ENFORCER_CGROUP_H
+#define RUNTIME_ENFORCER_CGROUP_H
+
+#include "maps.h"
+#include "kernel_types.h"
+
+/* Containers are bound at no more distinct levels than this; the agent refuses a cgroup beyond. */
+#define CGROUP_LEVELS_MAX 32
+
+/* bpf_get_current_task_btf is newer than 5.10; there the new mm, made for this very exec, names its owner. */
+static __always_inline struct task_struct *current_task(struct linux_binprm *bprm)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		return bpf_get_current_task_btf();
+	return bprm->mm->owner;
+}
+
+static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
+{
+	if (cgroup_subsystem < 0)
+		return task->cgroups->dfl_cgrp;
+	return task->cgroups->subsys[cgroup_subsystem & 15]->cgroup;
+}
+
+static __always_inline __u64 ancestor_id(struct cgroup *cgroup, __u32 level)
+{
+	__u64 id = 0;
+
+	if (bpf_core_field_exists(struct cgroup___pointers, ancestors)) {
+		struct cgroup *ancestor = 0;
+
+		bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+				      (void *)cgroup + bpf_core_field_offset(struct cgroup___pointers, ancestors) +
+					      level * sizeof(ancestor));
+		id = BPF_CORE_READ(ancestor, kn, id);
+	} else {
+		bpf_probe_read_kernel(&id, sizeof(id),
+				      (void *)cgroup + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
+					      level * sizeof(id));
+	}
+	return id;
+}
+
+/* The slot of the container that the task's cgroup lies in; 0 if none. */
+static __always_inline __u32 *slot_by_cgroup(struct task_struct *task, bool *nested)
+{
+	__u32 zero = 0;
+	struct settings *levels = bpf_map_lookup_elem(&settings, &zero);
+	struct cgroup *cgroup = cgroup_of(task);
+	__u32 level = cgroup->level;
+
+	if (!levels || level < levels->shallowest_level)
+		return 0;
+
+	__u64 id = cgroup->kn->id;
+	__u32 *slot = bpf_map_lookup_elem(&cgroups, &id);
+
+	if (slot)
+		return slot;
+
+	__u32 shallowest = levels->shallowest_level;
+	__u32 candidate = levels->deepest_level < level ? levels->deepest_level + 1 : level;
+
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < CGROUP_LEVELS_MAX; i++) {
+		if (candidate <= shallowest)
+			break;
+		candidate--;
+		id = ancestor_id(cgroup, candidate);
+		slot = bpf_map_lookup_elem(&cgroups, &id);
+		if (slot) {
+			*nested = true;
+			return slot;
+		}
+	}
+	return 0;
+}
+
+/* The slot of the container whose mount namespace this is; 0 if it is the host's or nobody's. */
+static __always_inline __u32 *slot_by_mount_namespace(__u32 mount_namespace)
+{
+	if (mount_namespace == host_mount_namespace)
+		return 0;
+	return bpf_map_lookup_elem(&mount_namespaces, &mount_namespace);
+}
+
+#endif
