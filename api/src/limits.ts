@@ -1,0 +1,14 @@
+/** Bounds of what tenants may put into the resources. The CRDs state the same numbers; a test compares them. */
+
+export const MAX_CONTAINERS = 64;
+export const MAX_PATHS_PER_CONTAINER = 1000;
+/** Paths that learning collects in one proposal, all containers together. */
+export const MAX_LEARNED_PATHS = 100;
+/** Pods, and nodes, that one observation of a proposal remembers by name. */
+export const MAX_OBSERVED_NAMES = 10;
+/** Nodes that a policy's status names; the last place says that there were more. */
+export const MAX_STATUS_NODES = 20;
+export const MAX_VIOLATION_RECORDS = 100;
+export const MAX_CONDITIONS = 16;
+/** Length of a message in a status, in characters. */
+export const MAX_MESSAGE_CHARACTERS = 1024;
