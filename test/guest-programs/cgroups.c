@@ -1,0 +1,161 @@
+/*
+ * cgroups MODE ARGUMENTS: what processes do with cgroups. DIRECTORY is a cgroup's directory.
+ *
+ *   churn DIRECTORY COUNT        makes and removes COUNT cgroups below it; prints
+ * {"made":N,"repeated":N,"falling":N}: how many ids came twice in a row or were lower than the one before
+ *   fill DIRECTORY COUNT         makes cgroups below it until COUNT are there or the kernel refuses; prints
+ * {"made":N} clear DIRECTORY              removes what fill made join DIRECTORY PATH          moves itself
+ * there and execs nested DIRECTORY DEPTH PATH  makes DEPTH cgroups one in another below it, moves into the
+ * innermost, and execs into DIRECTORY PATH          starts a child directly in it (CLONE_INTO_CGROUP) that
+ * execs
+ */
+#include "exec-report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NR_CLONE3 435
+#define INTO_CGROUP 0x200000000ULL
+#define MOST_CGROUPS 10000000
+#define DEEPEST 64
+
+/* The kernel's struct clone_args up to its cgroup field. */
+struct clone_into {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+	    set_tid_size, cgroup;
+};
+
+static int exec_here(char *path)
+{
+	char *arguments[] = {path, NULL};
+
+	execve(path, arguments, environ);
+	return report_exec_failure();
+}
+
+static void child_name(char *name, const char *directory, long number)
+{
+	snprintf(name, PATH_MAX, "%s/filled-%ld", directory, number);
+}
+
+static int churn(char **arguments)
+{
+	long count = number_argument("COUNT", arguments[1], 1, MOST_CGROUPS), repeated = 0, falling = 0;
+	char name[PATH_MAX];
+	uint64_t last = 0;
+
+	snprintf(name, sizeof(name), "%s/churned", arguments[0]);
+	for (long i = 0; i < count; i++) {
+		struct stat status;
+
+		if (mkdir(name, 0755) || stat(name, &status) || rmdir(name))
+			cannot_attempt(name);
+		repeated += status.st_ino == last;
+		falling += status.st_ino < last;
+		last = status.st_ino;
+	}
+	printf("{\"made\":%ld,\"repeated\":%ld,\"falling\":%ld}\n", count, repeated, falling);
+	return 0;
+}
+
+static int fill(char **arguments)
+{
+	long count = number_argument("COUNT", arguments[1], 1, MOST_CGROUPS), made = 0;
+	char name[PATH_MAX];
+
+	for (; made < count; made++) {
+		child_name(name, arguments[0], made);
+		if (mkdir(name, 0755)) {
+			if (errno != EAGAIN && errno != ENOSPC && errno != ENOMEM)
+				cannot_attempt(name);
+			break;
+		}
+	}
+	printf("{\"made\":%ld}\n", made);
+	return 0;
+}
+
+static int clear(char **arguments)
+{
+	char name[PATH_MAX];
+
+	for (long i = 0;; i++) {
+		child_name(name, arguments[0], i);
+		if (rmdir(name)) {
+			if (errno != ENOENT)
+				cannot_attempt(name);
+			return 0;
+		}
+	}
+}
+
+static int join(char **arguments)
+{
+	join_cgroup(arguments[0]);
+	return exec_here(arguments[1]);
+}
+
+static int nested(char **arguments)
+{
+	long depth = number_argument("DEPTH", arguments[1], 1, DEEPEST);
+	char name[PATH_MAX];
+	size_t length = strlen(arguments[0]);
+
+	if (length + depth * 2 >= sizeof(name))
+		cannot_attempt("DIRECTORY");
+	memcpy(name, arguments[0], length + 1);
+	for (long i = 0; i < depth; i++) {
+		strcat(name, "/n");
+		if (mkdir(name, 0755) && errno != EEXIST)
+			cannot_attempt(name);
+	}
+	join_cgroup(name);
+	return exec_here(arguments[2]);
+}
+
+static int into(char **arguments)
+{
+	struct clone_into clone = {.flags = INTO_CGROUP, .exit_signal = SIGCHLD};
+	int status, directory = open(arguments[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t child;
+
+	if (directory < 0)
+		cannot_attempt(arguments[0]);
+	clone.cgroup = directory;
+	child = syscall(NR_CLONE3, &clone, sizeof(clone));
+	if (child < 0)
+		cannot_attempt("clone3");
+	if (child == 0)
+		_exit(exec_here(arguments[1]));
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		cannot_attempt("waitpid");
+	return WEXITSTATUS(status);
+}
+
+static const struct {
+	const char *name;
+	int count;
+	int (*run)(char **arguments);
+} modes[] = {{"churn", 2, churn}, {"fill", 2, fill},	 {"clear", 1, clear},
+	     {"join", 2, join},	  {"nested", 3, nested}, {"into", 2, into}};
+
+int main(int count, char **arguments)
+{
+	for (size_t i = 0; count > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (!strcmp(arguments[1], modes[i].name) && count == modes[i].count + 2)
+			return modes[i].run(arguments + 2);
+	fputs("usage: cgroups churn DIRECTORY COUNT | fill DIRECTORY COUNT | clear DIRECTORY | join "
+	      "DIRECTORY PATH | "
+	      "nested DIRECTORY DEPTH PATH | into DIRECTORY PATH\n",
+	      stderr);
+	return REPORT_USAGE;
+}
