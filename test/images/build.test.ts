@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { buildTestImages, PAUSE_IMAGE, TOOLBOX_IMAGE } from './build.ts';
+import { SCRIPT, SYMLINK } from './toolbox.ts';
+
+const BUILD_BUDGET_MS = 60_000;
+
+let cache: string;
+let tars: Map<string, string>;
+const previousCache = process.env['XDG_CACHE_HOME'];
+
+beforeAll(async () => {
+  cache = mkdtempSync(join(tmpdir(), 'test-images-'));
+  process.env['XDG_CACHE_HOME'] = cache;
+  tars = new Map((await buildTestImages(() => undefined)).map(({ ref, tarPath }) => [ref, tarPath]));
+}, BUILD_BUDGET_MS);
+
+afterAll(() => {
+  if (previousCache === undefined) delete process.env['XDG_CACHE_HOME'];
+  else process.env['XDG_CACHE_HOME'] = previousCache;
+  rmSync(cache, { recursive: true, force: true });
+});
+
+interface Unpacked {
+  readonly directory: string;
+  readonly root: string;
+  readonly name: string;
+}
+
+/** Follows the digests from the index to the layer, checking each, and unpacks the layer. */
+function unpack(ref: string): Unpacked {
+  const directory = mkdtempSync(join(cache, 'unpacked-'));
+  execFileSync('tar', ['-xf', tars.get(ref) ?? '', '-C', directory]);
+  const blob = (digest: string): Buffer => {
+    const content = readFileSync(join(directory, 'blobs/sha256', digest.replace('sha256:', '')));
+    expect(`sha256:${createHash('sha256').update(content).digest('hex')}`).toBe(digest);
+    return content;
+  };
+  const index = JSON.parse(readFileSync(join(directory, 'index.json'), 'utf8')) as {
+    manifests: [{ digest: string; size: number; annotations: Record<string, string> }];
+  };
+  const manifestBytes = blob(index.manifests[0].digest);
+  expect(manifestBytes.length).toBe(index.manifests[0].size);
+  const manifest = JSON.parse(manifestBytes.toString()) as {
+    config: { digest: string };
+    layers: [{ digest: string }];
+  };
+  const config = JSON.parse(blob(manifest.config.digest).toString()) as { rootfs: { diff_ids: string[] } };
+  expect(config.rootfs.diff_ids).toEqual([manifest.layers[0].digest]);
+  const root = join(directory, 'root');
+  execFileSync('mkdir', [root]);
+  execFileSync('tar', ['-xpf', '-', '-C', root], { input: blob(manifest.layers[0].digest) });
+  return { directory, root, name: index.manifests[0].annotations['io.containerd.image.name'] ?? '' };
+}
+
+it('builds a sandbox image that holds one program', () => {
+  const { root, name } = unpack(PAUSE_IMAGE);
+  expect(name).toBe(PAUSE_IMAGE);
+  expect(statSync(join(root, 'pause')).mode & 0o111).toBe(0o111);
+});
+
+it('gives each tool of the toolbox a path of its own', () => {
+  const { root, name } = unpack(TOOLBOX_IMAGE);
+  expect(name).toBe(TOOLBOX_IMAGE);
+  const resolve = (path: string): string =>
+    execFileSync('chroot', [root, '/usr/bin/readlink', '-f', path], { encoding: 'utf8' }).trim();
+  for (const path of ['/bin/sh', '/usr/bin/ls', '/usr/bin/cat', SCRIPT]) expect(resolve(path)).toBe(path);
+  expect(resolve(SYMLINK)).toBe('/usr/bin/ls');
+});
+
+it('puts programs into the toolbox that run in it', () => {
+  const { root } = unpack(TOOLBOX_IMAGE);
+  const run = (...argv: string[]): string => execFileSync('chroot', [root, ...argv], { encoding: 'utf8' });
+  expect(run('/opt/test/marker')).toBe('marker: ran\n');
+  expect(run('/opt/test/attack', 'plain', '/opt/test/marker')).toBe('marker: ran\n');
+  expect(run(SCRIPT)).toBe('greeted\n');
+  expect(run('/bin/sh', '-c', '/usr/bin/ls -a /home')).toBe('.\n..\ntenant\n');
+  expect(statSync(join(root, 'tmp')).mode & 0o7777).toBe(0o1777);
+});
+
+it('finds what it built before', async () => {
+  const progress: string[] = [];
+  const again = await buildTestImages((line) => progress.push(line));
+  expect(new Map(again.map(({ ref, tarPath }) => [ref, tarPath]))).toEqual(tars);
+  expect(progress).toEqual([]);
+});
