@@ -8,8 +8,11 @@ declare const executablePath: unique symbol;
  */
 export type ExecutablePath = string & { readonly [executablePath]: true };
 
-/** What the kernel found behind an exec. Only a `file` can be on a list. */
-export type ExecutableKind = 'file' | 'deleted' | 'memfd';
+/**
+ * What the kernel found behind an exec. Only a `file` can be on a list: a `deleted` one has no name any more, a
+ * `memfd` never had one, a `foreignMount` is a mount outside the task's mount namespace, which imitates any path.
+ */
+export type ExecutableKind = 'file' | 'deleted' | 'memfd' | 'foreignMount';
 
 export const MIN_PATH_BYTES = 2;
 /** PATH_MAX of Linux without the terminating NUL. */
@@ -73,6 +76,7 @@ export function displayExecutable(bytes: Uint8Array, kind: ExecutableKind): stri
   const text = encode(bytes);
   switch (kind) {
     case 'file':
+    case 'foreignMount':
       return text;
     case 'deleted':
       return `${text}${DELETED_SUFFIX}`;
