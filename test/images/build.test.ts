@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildTestImages, PAUSE_IMAGE, TOOLBOX_IMAGE } from './build.ts';
+import { buildTestImages } from './build.ts';
+import { PAUSE_IMAGE, TOOLBOX_IMAGE } from './names.ts';
 import { SCRIPT, SYMLINK } from './toolbox.ts';
 
 const BUILD_BUDGET_MS = 60_000;

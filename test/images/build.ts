@@ -4,13 +4,9 @@ import { buildGuestPrograms, GUEST_PROGRAMS } from '../guest-programs/build.ts';
 import { cachedAsset, contentKey } from '../vm/cache.ts';
 import type { ImageTar } from '../vm/image-import.ts';
 import { printProgress, type Progress } from '../vm/progress.ts';
+import { PAUSE_IMAGE, TOOLBOX_IMAGE } from './names.ts';
 import { ociImageTar } from './oci-image.ts';
 import { toolboxLayer } from './toolbox.ts';
-
-/** The image of every pod's sandbox. */
-export const PAUSE_IMAGE = 'test.local/pause:1';
-/** Busybox under the names of its applets, each a real file, and the guest programs below /opt/test. */
-export const TOOLBOX_IMAGE = 'test.local/toolbox:1';
 
 const BUSYBOX = '/usr/bin/busybox';
 const CONTAINER_PATH = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
