@@ -43,12 +43,13 @@ const executableRules: Check<ExecutableRules> = mapped(
   object(
     {},
     {
-      allowed: list(executablePath, { max: MAX_PATHS_PER_CONTAINER, key: (path) => path }),
+      allowed: list(executablePath, { max: MAX_PATHS_PER_CONTAINER, key: (_, text) => String(text) }),
       otherMountNamespaces: oneOf(OTHER_MOUNT_NAMESPACES),
     },
   ),
   (rules) => ({
-    allowed: rules.allowed ?? [],
+    // One path can be written in two ways, and the API server compares texts.
+    allowed: [...new Set(rules.allowed)],
     otherMountNamespaces: rules.otherMountNamespaces ?? DEFAULT_OTHER_MOUNT_NAMESPACES,
   }),
 );

@@ -81,9 +81,13 @@ export function wholeNumber(options: { min: number; max?: number }): Check<numbe
 
 /**
  * A list of bounded length.
- * @param options.key what no two entries may share; of two that do, the later one is the error
+ * @param options.key what no two entries may share, made from the value and from what stood there; of two entries
+ *   that do, the later one is the error
  */
-export function list<T>(item: Check<T>, options: { max: number; key?: (value: T) => string }): Check<T[]> {
+export function list<T>(
+  item: Check<T>,
+  options: { max: number; key?: (value: T, entry: unknown) => string },
+): Check<T[]> {
   const expected = `a list of at most ${options.max} entries`;
   return (input, at, findings) => {
     if (!Array.isArray(input)) return wrongType(findings, at, input, expected);
@@ -95,7 +99,7 @@ export function list<T>(item: Check<T>, options: { max: number; key?: (value: T)
     for (const [index, entry] of input.entries()) {
       const value = item(entry, [...at, index], findings);
       if (value === null) continue;
-      const key = options.key?.(value);
+      const key = options.key?.(value, entry);
       const first = key === undefined ? undefined : seen.get(key);
       if (first !== undefined) {
         report(findings, [...at, index], {
