@@ -1,0 +1,158 @@
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { NriCounters } from './counters.ts';
+import type { Logger, NriHandlers } from './handlers.ts';
+import { startNriSession } from './session.ts';
+import type { NriSession } from './session.ts';
+import { connectNriSocket } from './socket.ts';
+
+export type { NriCounter, NriCounters, NriMethod } from './counters.ts';
+export type { Logger, NriHandlers, NriRuntime } from './handlers.ts';
+export type { NriContainer, NriContainerState, NriPodSandbox } from './messages.ts';
+
+/** Pause before a new connection: the first, and the longest; up to half of each is left out at random. */
+const RECONNECT_FIRST_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+
+/**
+ * Longest pause while nobody listens on the socket: such an attempt costs next to nothing, and every
+ * moment between a runtime's start and our connection is one in which containers start unasked.
+ */
+const RECONNECT_UNREACHABLE_MAX_MS = 500;
+
+/** A connection that lasted this long makes the next pause the shortest one again. */
+const SERVED_WELL_MS = 10_000;
+
+/** How long a first start keeps trying to reach the socket, unless told otherwise. */
+const FIRST_CONNECT_TIMEOUT_MS = 10_000;
+
+export interface NriPlugin {
+  /**
+   * Connects and resolves after the first completed Synchronize. Rejects with an {@link NriSocketError}
+   * if the socket could not be reached once within `firstConnectTimeoutMs`; what goes wrong later is logged, and a
+   * new connection is made for ever. To be called once.
+   */
+  start(): Promise<void>;
+  /** Ends the connection; a start() that has not resolved yet rejects. */
+  stop(): Promise<void>;
+  /** True between a completed Synchronize and the end of its connection. */
+  readonly connected: boolean;
+}
+
+/**
+ * Makes an NRI plugin that connects to a runtime's socket by itself.
+ *
+ * Throws an Error for a name or an index that every runtime would refuse.
+ */
+export function createNriPlugin(options: {
+  socketPath: string;
+  pluginName: string;
+  pluginIndex: string;
+  handlers: NriHandlers;
+  log: Logger;
+  counters: NriCounters;
+  firstConnectTimeoutMs?: number;
+}): NriPlugin {
+  const { socketPath, handlers, log, counters, firstConnectTimeoutMs = FIRST_CONNECT_TIMEOUT_MS } = options;
+  checkIdentity(options.pluginName, options.pluginIndex);
+  const stopping = new AbortController();
+  const first = Promise.withResolvers<undefined>();
+  let session: NriSession | undefined;
+  let running: Promise<void> | undefined;
+  let connected = false;
+  const stopped = (): boolean => stopping.signal.aborted;
+
+  const notify = (callback: () => void): void => {
+    try {
+      callback();
+    } catch (error) {
+      log.error({ err: error }, 'an NRI connection callback failed');
+    }
+  };
+
+  const onSynchronized = (): void => {
+    connected = true;
+    log.info({ socketPath }, 'connected to the container runtime');
+    notify(() => handlers.connected?.());
+    first.resolve(undefined);
+  };
+
+  /** Runs one connection to its end and returns why it ended. */
+  const serve = async (socket: Socket): Promise<Error> => {
+    counters.increment('connects');
+    session = startNriSession({ ...options, socket, onSynchronized });
+    if (stopped()) session.close(stoppedError());
+    const reason = await session.ended;
+    counters.increment('disconnects');
+    if (connected) {
+      connected = false;
+      notify(() => handlers.disconnected?.(reason));
+    }
+    return reason;
+  };
+
+  const run = async (): Promise<void> => {
+    const startedAt = performance.now();
+    let reachedOnce = false;
+    let pauseMs = RECONNECT_FIRST_MS;
+    let lastReason = '';
+    while (!stopped()) {
+      const attemptedAt = performance.now();
+      const socket = await connectNriSocket(socketPath).catch(asError);
+      const reached = !(socket instanceof Error);
+      reachedOnce ||= reached;
+      const reason = reached ? await serve(socket) : socket;
+      if (stopped()) break;
+      if (!reachedOnce && performance.now() - startedAt >= firstConnectTimeoutMs) {
+        first.reject(reason);
+        return;
+      }
+      if (performance.now() - attemptedAt >= SERVED_WELL_MS) pauseMs = RECONNECT_FIRST_MS;
+      const level = reached || reason.message !== lastReason ? 'warn' : 'debug';
+      lastReason = reason.message;
+      log[level](
+        { err: reason, socketPath },
+        'not connected to the container runtime: containers start unasked',
+      );
+      const jitteredMs = pauseMs * (0.5 + Math.random() / 2);
+      await delay(jitteredMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      pauseMs = Math.min(pauseMs * 2, reached ? RECONNECT_MAX_MS : RECONNECT_UNREACHABLE_MAX_MS);
+    }
+    first.reject(stoppedError());
+  };
+
+  return {
+    async start() {
+      if (running !== undefined) throw new Error('the NRI plugin has been started before');
+      running = run();
+      await first.promise;
+    },
+    async stop() {
+      stopping.abort();
+      session?.close(stoppedError());
+      await running;
+    },
+    get connected() {
+      return connected;
+    },
+  };
+}
+
+function stoppedError(): Error {
+  return new Error('the NRI plugin has been stopped');
+}
+
+function checkIdentity(name: string, index: string): void {
+  if (!/^[A-Za-z0-9_.+-]+$/.test(name)) {
+    throw new Error(
+      `NRI plugin name ${JSON.stringify(name)}: expected letters, digits, "_", ".", "+" and "-" only`,
+    );
+  }
+  if (!/^[0-9]{2}$/.test(index)) {
+    throw new Error(`NRI plugin index ${JSON.stringify(index)}: expected two digits, such as "00"`);
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
