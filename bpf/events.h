@@ -28,7 +28,9 @@ static __always_inline __u64 hash_path(struct scratch *scratch, __u32 start)
 
 		if (at >= PATH_END)
 			break;
-		hash = (hash ^ *(__u64 *)&scratch->text[at & PATH_MASK]) * HASH_MULTIPLIER;
+		__u64 *word = (void *)&scratch->text[at & PATH_MASK];
+
+		hash = (hash ^ *word) * HASH_MULTIPLIER;
 		hash ^= hash >> 29;
 		/* through memory: one state per step for the verifier */
 		scratch->hash = hash;
@@ -54,7 +56,11 @@ __attribute__((noinline)) int send_record(__u32 scratch_slot, __u32 slot, __u32 
 
 	__u32 start = scratch->start;
 
-	if (start < PATH_START_MIN || start > PATH_END)
+	__u32 path_bytes = PATH_END - start;
+
+	/* keeps the compiler from deriving one bound from the other behind the verifier's back */
+	barrier_var(path_bytes);
+	if (start < PATH_START_MIN || start > PATH_END || path_bytes > PATH_END - PATH_START_MIN)
 		return 0;
 
 	__u64 now = bpf_ktime_get_boot_ns();
@@ -87,7 +93,7 @@ __attribute__((noinline)) int send_record(__u32 scratch_slot, __u32 slot, __u32 
 	event->pid = bpf_get_current_pid_tgid() >> 32;
 	event->parent_pid = BPF_CORE_READ(parent, tgid);
 	event->uid = bpf_get_current_uid_gid();
-	event->path_bytes = PATH_END - start;
+	event->path_bytes = path_bytes;
 	event->kind = REPORT_KIND(report);
 	event->mode = REPORT_MODE(report);
 	event->reason = REPORT_REASON(report);
@@ -97,9 +103,8 @@ __attribute__((noinline)) int send_record(__u32 scratch_slot, __u32 slot, __u32 
 	bpf_probe_read_kernel(event->parent_command, sizeof(event->parent_command),
 			      (void *)parent + bpf_core_field_offset(struct task_struct, comm));
 
-	__u32 bytes = sizeof(*event) + (PATH_END - start);
-	long failed = learned ? bpf_ringbuf_output(&learning_events, event, bytes & PATH_MASK, 0)
-			      : bpf_ringbuf_output(&violation_events, event, bytes & PATH_MASK, 0);
+	long failed = learned ? bpf_ringbuf_output(&learning_events, event, sizeof(*event) + path_bytes, 0)
+			      : bpf_ringbuf_output(&violation_events, event, sizeof(*event) + path_bytes, 0);
 
 	if (failed) {
 		count(learned ? OUTCOME_LEARNING_RING_FULL : OUTCOME_VIOLATION_RING_FULL);

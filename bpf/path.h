@@ -31,11 +31,12 @@ static __always_inline struct mount *mount_of(struct vfsmount *mnt)
 static __always_inline void inline_name(struct dentry *dentry, __u64 *first, __u64 *second, bool both)
 {
 	if (bpf_core_field_exists(struct dentry___bytes, d_iname)) {
-		struct dentry___bytes *bytes = (void *)dentry;
+		/* through a pointer of words: taken from the array, clang would read byte by byte */
+		__u64 *words = (void *)((struct dentry___bytes *)dentry)->d_iname;
 
-		*first = *(__u64 *)&bytes->d_iname[0];
+		*first = words[0];
 		if (both)
-			*second = *(__u64 *)&bytes->d_iname[8];
+			*second = words[1];
 	} else {
 		struct dentry___words *words = (void *)dentry;
 
@@ -56,18 +57,18 @@ static __always_inline __u32 prepend_name(struct scratch *scratch, __u32 end, st
 
 	if (start < PATH_START_MIN || start >= PATH_END || end > PATH_END)
 		return 0;
-	if (length <= 8) {
-		__u64 first, second;
+	if (length <= 16) {
+		__u64 first, second, *head = (void *)&scratch->text[(start + 1) & PATH_MASK],
+				     *tail = (void *)&scratch->text[(end - 8) & PATH_MASK];
 
-		inline_name(dentry, &first, &second, false);
-		*(__u64 *)&scratch->text[(end - 8) & PATH_MASK] = first << ((64 - 8 * length) & 63);
-	} else if (length <= 16) {
-		__u64 first, second;
-
-		inline_name(dentry, &first, &second, true);
-		*(__u64 *)&scratch->text[(start + 1) & PATH_MASK] = first;
-		*(__u64 *)&scratch->text[(end - 8) & PATH_MASK] =
-			second << ((128 - 8 * length) & 63) | (first >> 8) >> ((8 * length - 72) & 63);
+		if (length <= 8) {
+			inline_name(dentry, &first, &second, false);
+			*tail = first << ((64 - 8 * length) & 63);
+		} else {
+			inline_name(dentry, &first, &second, true);
+			*head = first;
+			*tail = second << ((128 - 8 * length) & 63) | (first >> 8) >> ((8 * length - 72) & 63);
+		}
 	} else {
 		bpf_probe_read_kernel(&scratch->text[(start + 1) & PATH_MASK], length, dentry->d_name.name);
 	}

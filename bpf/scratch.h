@@ -23,8 +23,8 @@ struct scratch {
 	struct mount *mount;
 	__u64 hash;
 	__u32 start; /* the path's text so far starts here */
-	__u32 origin;
-	char text[PATH_END + 4104];
+	__u32 slot;
+	char text[PATH_END + 4096 + 256];
 };
 
 struct {
@@ -36,10 +36,16 @@ struct {
 
 static __always_inline struct scratch *scratch_claim(__u32 *slot)
 {
+#pragma unroll
 	for (__u32 i = 0; i < SCRATCH_SLOTS; i++) {
-		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &i);
+		__u32 key = i;
+		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &key);
+
 		if (scratch && __sync_val_compare_and_swap(&scratch->claimed, 0, 1) == 0) {
-			*slot = i;
+			/* through memory: the verifier goes on with one state and not one per slot */
+			scratch->slot = i;
+			barrier();
+			*slot = scratch->slot;
 			return scratch;
 		}
 	}
