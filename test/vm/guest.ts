@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { appendFile, copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildTestImages } from '../images/build.ts';
 import { diskAsset } from './assets-disk.ts';
 import { kernelAsset } from './assets-kernel.ts';
 import { qemuAsset } from './assets-qemu.ts';
@@ -65,7 +66,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
   const [qemu, kernel, disk] = [
     await qemuAsset(printProgress),
     await kernelAsset(options.kernel, printProgress),
-    await diskAsset([], printProgress),
+    await diskAsset(await buildTestImages(printProgress), printProgress),
   ];
   const mark = `@guest-${randomBytes(MARK_BYTES).toString('hex')}`;
   const instructionCounted = options.instructionCounted ?? false;
@@ -102,7 +103,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
       timeoutMs: options.timeoutMs,
       progress: printProgress,
     });
-    const text = await readFile(consoleLog, 'utf8').catch(() => '');
+    const text = (await readFile(consoleLog, 'utf8').catch(() => '')).replaceAll('\r', '');
     const { exitCode, readySeconds } = output;
     if (exitCode === undefined || readySeconds === undefined) {
       throw new GuestError(explainEnd(ended, text, output), options, text, output.text);

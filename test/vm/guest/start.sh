@@ -69,8 +69,8 @@ echo "$MARK ready $(cut -d ' ' -f 1 /proc/uptime)" > $OUTPUT
 busybox sh /run/guest/command < /dev/null > $OUTPUT 2>&1
 code=$?
 if [ "$CONTAINERD" = yes ] && [ $code -ne 0 ]; then
-  echo "guest: the end of containerd's log:" > /dev/console
-  tail -n 40 /var/log/containerd.log > /dev/console
+  echo "the last warnings and errors in containerd's log:" > /dev/console
+  grep -E 'level=(warn|error|fatal)' /var/log/containerd.log | tail -n 20 > /dev/console
 fi
 # Whoever still holds the serial port would delay its last bytes.
 kill -9 -1
