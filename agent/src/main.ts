@@ -1,0 +1,38 @@
+import { readCommand, type Command } from './commands/command.ts';
+import { commandHelpText, helpText } from './commands/help.ts';
+import { UsageError } from './commands/usage-error.ts';
+import { describeError } from './log.ts';
+import { AGENT_VERSION } from './version.ts';
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+/** Runs the command line; the exit code says how it went. Commands are loaded when they are asked for. */
+async function main(): Promise<number> {
+  try {
+    return await run(readCommand(process.argv.slice(2), process.env));
+  } catch (error) {
+    process.stderr.write(`agent: ${describeError(error)}\n`);
+    return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
+  }
+}
+
+async function run(command: Command): Promise<number> {
+  switch (command.name) {
+    case 'help':
+      process.stdout.write(command.of === undefined ? helpText() : commandHelpText(command.of));
+      return 0;
+    case 'version':
+      process.stdout.write(`${AGENT_VERSION}\n`);
+      return 0;
+    case 'promote': {
+      const { promoteFile } = await import('./commands/promote.ts');
+      process.stdout.write(await promoteFile(command.file, command.mode, command.output));
+      return 0;
+    }
+    default:
+      throw new Error(`agent ${command.name} is not there yet`);
+  }
+}
+
+process.exitCode = await main();
