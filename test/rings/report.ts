@@ -15,7 +15,8 @@ export interface RingReport {
   heading(title: string): void;
   /** A line that a person may want to see. Counts nothing. */
   note(line: string): void;
-  passed(name: string, durationMs: number): void;
+  /** @param tests how many tests the line stands for; 1 when left out */
+  passed(name: string, durationMs: number, tests?: number): void;
   /** @param message what went wrong; may have several lines */
   failed(name: string, durationMs: number, message: string): void;
   /** @param reason why this user's choice or the test's author left it out */
@@ -29,9 +30,9 @@ export function ringReport(name: string, write: (line: string) => void): RingRep
   return {
     heading: (title) => write(`▸ ${title}`),
     note: (line) => write(`  ${line}`),
-    passed(test, durationMs) {
-      result.passed++;
-      write(`  ✔ ${test} (${milliseconds(durationMs)})`);
+    passed(test, durationMs, tests = 1) {
+      result.passed += tests;
+      write(`  ✔ ${test} (${tests === 1 ? '' : `${tests} tests, `}${milliseconds(durationMs)})`);
     },
     failed(test, durationMs, message) {
       result.failed++;

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 
 const STDERR_TAIL_CHARACTERS = 4_000;
+const SHOWN_COMMAND_CHARACTERS = 300;
 
 export interface HostCommandOptions {
   cwd?: string;
@@ -10,12 +11,15 @@ export interface HostCommandOptions {
 
 /** A program of the host that could not be started or did not exit with 0. */
 export class HostCommandError extends Error {
-  readonly exitCode: number | undefined;
+  readonly stdout: string;
 
-  constructor(argv: readonly string[], exitCode: number | undefined, reason: string, stderr: string) {
-    super(`\`${argv.join(' ')}\` ${reason}${stderr === '' ? '' : `:\n${stderr.trimEnd()}`}`);
+  constructor(argv: readonly string[], reason: string, stdout: string, stderr: string) {
+    const command = argv.join(' ');
+    const shown =
+      command.length > SHOWN_COMMAND_CHARACTERS ? `${command.slice(0, SHOWN_COMMAND_CHARACTERS)}…` : command;
+    super(`\`${shown}\` ${reason}${stderr === '' ? '' : `:\n${stderr.trimEnd()}`}`);
     this.name = 'HostCommandError';
-    this.exitCode = exitCode;
+    this.stdout = stdout;
   }
 }
 
@@ -43,14 +47,12 @@ export async function runHostCommand(
     stderr = (stderr + chunk.toString()).slice(-STDERR_TAIL_CHARACTERS);
   });
   return await new Promise((resolve, reject) => {
-    child.on('error', (cause) =>
-      reject(new HostCommandError(argv, undefined, `cannot be started`, cause.message)),
-    );
+    child.on('error', (cause) => reject(new HostCommandError(argv, 'cannot be started', '', cause.message)));
     child.on('close', (code, signal) => {
       if (code === 0) resolve(Buffer.concat(stdout).toString());
       else {
         const reason = signal === null ? `exited with code ${String(code)}` : `was ended by ${signal}`;
-        reject(new HostCommandError(argv, code ?? undefined, reason, stderr));
+        reject(new HostCommandError(argv, reason, Buffer.concat(stdout).toString(), stderr));
       }
     });
   });

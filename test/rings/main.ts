@@ -1,0 +1,76 @@
+import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { type RingReport, type RingResult, type RunRing, ringReport } from './report.ts';
+import { runStaticRing } from './static-ring.ts';
+import { runUnitRing } from './unit-ring.ts';
+import { REPOSITORY } from '../vm/repository.ts';
+
+/** The rings in the order in which they run: what is quick to fail comes first. */
+const RINGS: readonly { name: string; run: RunRing }[] = [
+  { name: 'static', run: runStaticRing },
+  { name: 'unit', run: runUnitRing },
+  { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
+  { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
+];
+
+const USAGE_EXIT_CODE = 2;
+
+/** A ring that lives in a module of its own, imported only when it runs: one that does not load fails alone. */
+function ringModule(path: string): RunRing {
+  return async (report) => {
+    const module = (await import(pathToFileURL(join(REPOSITORY, path)).href)) as Readonly<
+      Record<string, unknown>
+    >;
+    const { run } = module;
+    if (typeof run !== 'function') throw new Error(`${path} exports no function \`run\``);
+    return await (run as RunRing)(report);
+  };
+}
+
+async function runRing(name: string, run: RunRing, write: (line: string) => void): Promise<RingResult> {
+  const report = ringReport(name, write);
+  const start = performance.now();
+  write(`■ ${name}`);
+  const result = await resultOf(run, report, start);
+  const seconds = ((performance.now() - start) / 1_000).toFixed(1);
+  write(`■ ${name}: ${counts(result)} (${seconds} s)\n`);
+  return result;
+}
+
+async function resultOf(run: RunRing, report: RingReport, start: number): Promise<RingResult> {
+  try {
+    const result = await run(report);
+    if (result.passed + result.failed + result.skipped > 0) return result;
+    report.failed('the ring', performance.now() - start, 'it ran no test');
+  } catch (error) {
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    report.failed('the ring', performance.now() - start, message);
+  }
+  return report.result();
+}
+
+function counts(result: Omit<RingResult, 'name'>): string {
+  return `${result.passed} passed, ${result.failed} failed, ${result.skipped} skipped`;
+}
+
+async function main(names: readonly string[]): Promise<number> {
+  const unknown = names.filter((name) => RINGS.every((ring) => ring.name !== name));
+  if (unknown.length > 0) {
+    console.error(
+      `no such ring: ${unknown.join(', ')}; there are: ${RINGS.map(({ name }) => name).join(', ')}`,
+    );
+    return USAGE_EXIT_CODE;
+  }
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (const { name, run } of RINGS) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const result = await runRing(name, run, (line) => console.log(line));
+    total.passed += result.passed;
+    total.failed += result.failed;
+    total.skipped += result.skipped;
+  }
+  console.log(counts(total));
+  return total.failed > 0 || total.passed === 0 ? 1 : 0;
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,49 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { HostCommandError, runHostCommand } from '../vm/host-command.ts';
+import { REPOSITORY } from '../vm/repository.ts';
+import type { RingReport, RingResult } from './report.ts';
+import { type UnitFile, parseVitestReport } from './vitest-results.ts';
+
+/** All tests beside the code, by vitest: a line for each file's passed tests and one for each other test. */
+export async function runUnitRing(report: RingReport): Promise<RingResult> {
+  const start = performance.now();
+  const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-unit-'));
+  const reportFile = join(directory, 'report.json');
+  try {
+    const trouble = await runVitest(reportFile);
+    const text = await readFile(reportFile, 'utf8').catch(() => undefined);
+    if (text !== undefined) for (const file of parseVitestReport(text)) reportFileResult(file, report);
+    if (trouble !== undefined && (text === undefined || report.result().failed === 0)) {
+      report.failed('vitest', performance.now() - start, trouble);
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+  return report.result();
+}
+
+async function runVitest(reportFile: string): Promise<string | undefined> {
+  try {
+    await runHostCommand(['vitest', 'run', '--silent', '--reporter=json', `--outputFile=${reportFile}`], {
+      cwd: REPOSITORY,
+    });
+    return undefined;
+  } catch (error) {
+    return error instanceof HostCommandError ? `${error.message}\n${error.stdout}` : String(error);
+  }
+}
+
+function reportFileResult({ path, outcomes }: UnitFile, report: RingReport): void {
+  const file = relative(REPOSITORY, path);
+  const passed = outcomes.filter((test) => test.outcome === 'passed');
+  if (passed.length > 0) {
+    const durationMs = passed.reduce((sum, test) => sum + test.durationMs, 0);
+    report.passed(file, durationMs, passed.length);
+  }
+  for (const test of outcomes) {
+    if (test.outcome === 'failed') report.failed(`${file}: ${test.name}`, test.durationMs, test.message);
+    else if (test.outcome === 'skipped') report.skipped(`${file}: ${test.name}`, 'left out by its author');
+  }
+}
