@@ -45,7 +45,10 @@ async function connectionAndPeer(handle = echo) {
   const [socket, peer] = await socketPair();
   const malformed: string[] = [];
   const connection = createNriConnection({
-    ...{ socket, servedId: 1, calledId: 2, handle },
+    socket,
+    servedId: 1,
+    calledId: 2,
+    handle,
     onMalformed: (reason) => malformed.push(reason),
   });
   return { socket, peer, connection, malformed };
@@ -54,7 +57,12 @@ async function connectionAndPeer(handle = echo) {
 /** A connection that calls id 1 over its peer's socket. */
 function callerOver(socket: Socket, laterFrameBytes: number): NriConnection {
   return createNriConnection({
-    ...{ socket, servedId: 2, calledId: 1, handle: echo, onMalformed: () => undefined, laterFrameBytes },
+    socket,
+    servedId: 2,
+    calledId: 1,
+    handle: echo,
+    onMalformed: () => undefined,
+    laterFrameBytes,
   });
 }
 

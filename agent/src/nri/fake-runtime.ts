@@ -3,8 +3,15 @@ import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { createNriConnection } from './connection.ts';
 import type { NriConnection } from './connection.ts';
-import { containerToMessage, EVENT_REMOVE_CONTAINER, EVENT_START_CONTAINER } from './messages.ts';
-import { nriCodecs, PLUGIN_SERVICE, podToMessage, RUNTIME_SERVICE } from './messages.ts';
+import {
+  containerToMessage,
+  EVENT_REMOVE_CONTAINER,
+  EVENT_START_CONTAINER,
+  nriCodecs,
+  PLUGIN_SERVICE,
+  podToMessage,
+  RUNTIME_SERVICE,
+} from './messages.ts';
 import type { NriContainer, NriPodSandbox } from './messages.ts';
 import { MUX_MAX_PAYLOAD_BYTES, PLUGIN_CONNECTION_ID, RUNTIME_CONNECTION_ID } from './mux.ts';
 import { TtrpcCode, TtrpcStatusError } from './ttrpc-status.ts';

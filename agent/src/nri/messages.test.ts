@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { descriptorIsCurrent } from './generate.ts';
-import { containerFromMessage, containerToMessage, eventMask, nriCodecs } from './messages.ts';
-import { podFromMessage, podToMessage } from './messages.ts';
+import {
+  containerFromMessage,
+  containerToMessage,
+  eventMask,
+  nriCodecs,
+  podFromMessage,
+  podToMessage,
+} from './messages.ts';
 import type { NriContainer, NriPodSandbox } from './messages.ts';
 
 const FUZZ = { seed: 1_722_004, numRuns: 1_000 };
@@ -12,12 +18,26 @@ const map = fc
   .array(fc.tuple(fc.oneof(text, fc.constant('__proto__')), text))
   .map((entries) => new Map(entries));
 const pod: fc.Arbitrary<NriPodSandbox> = fc.record({
-  ...{ id: text, name: text, uid: text, namespace: text, cgroupParent: text, runtimeHandler: text },
-  ...{ labels: map, annotations: map, pid: fc.nat(0xffff_ffff) },
+  id: text,
+  name: text,
+  uid: text,
+  namespace: text,
+  cgroupParent: text,
+  runtimeHandler: text,
+  labels: map,
+  annotations: map,
+  pid: fc.nat(0xffff_ffff),
 });
 const container: fc.Arbitrary<NriContainer> = fc.record({
-  ...{ id: text, podSandboxId: text, name: text, cgroupsPath: text, image: text },
-  ...{ labels: map, annotations: map, args: fc.array(text), pid: fc.nat(0xffff_ffff) },
+  id: text,
+  podSandboxId: text,
+  name: text,
+  cgroupsPath: text,
+  image: text,
+  labels: map,
+  annotations: map,
+  args: fc.array(text),
+  pid: fc.nat(0xffff_ffff),
   state: fc.constantFrom('unknown', 'created', 'paused', 'running', 'stopped'),
 });
 
@@ -86,8 +106,16 @@ describe('NRI messages', () => {
     const message = nriCodecs().startContainer.decode(Buffer.from('12022063', 'hex'));
     expect(message.pod).toBeNull();
     expect(message.container && containerFromMessage(message.container)).toEqual({
-      ...{ id: '', podSandboxId: '', name: '', state: 'unknown', cgroupsPath: '', pid: 0, image: '' },
-      ...{ labels: new Map(), annotations: new Map(), args: [] },
+      id: '',
+      podSandboxId: '',
+      name: '',
+      state: 'unknown',
+      cgroupsPath: '',
+      pid: 0,
+      image: '',
+      labels: new Map(),
+      annotations: new Map(),
+      args: [],
     });
   });
 
@@ -123,6 +151,13 @@ describe('eventMask', () => {
 });
 
 const emptyPod: NriPodSandbox = {
-  ...{ id: '', name: '', uid: '', namespace: '', cgroupParent: '', runtimeHandler: '', pid: 0 },
-  ...{ labels: new Map(), annotations: new Map() },
+  id: '',
+  name: '',
+  uid: '',
+  namespace: '',
+  cgroupParent: '',
+  runtimeHandler: '',
+  pid: 0,
+  labels: new Map(),
+  annotations: new Map(),
 };

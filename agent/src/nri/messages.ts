@@ -151,7 +151,12 @@ function createCodecs(): NriCodecs {
 export function podFromMessage(message: PodSandboxMessage): NriPodSandbox {
   const { id, name, uid, namespace, runtimeHandler, pid } = message;
   return {
-    ...{ id, name, uid, namespace, runtimeHandler, pid },
+    id,
+    name,
+    uid,
+    namespace,
+    runtimeHandler,
+    pid,
     labels: mapFromEntries(message.labels),
     annotations: mapFromEntries(message.annotations),
     cgroupParent: message.linux?.cgroupParent ?? '',
@@ -161,7 +166,12 @@ export function podFromMessage(message: PodSandboxMessage): NriPodSandbox {
 export function podToMessage(pod: NriPodSandbox): PodSandboxMessage {
   const { id, name, uid, namespace, runtimeHandler, pid } = pod;
   return {
-    ...{ id, name, uid, namespace, runtimeHandler, pid },
+    id,
+    name,
+    uid,
+    namespace,
+    runtimeHandler,
+    pid,
     labels: entriesFromMap(pod.labels),
     annotations: entriesFromMap(pod.annotations),
     linux: { cgroupParent: pod.cgroupParent },
@@ -171,7 +181,11 @@ export function podToMessage(pod: NriPodSandbox): PodSandboxMessage {
 export function containerFromMessage(message: ContainerMessage): NriContainer {
   const { id, podSandboxId, name, args, pid } = message;
   return {
-    ...{ id, podSandboxId, name, args, pid },
+    id,
+    podSandboxId,
+    name,
+    args,
+    pid,
     state: CONTAINER_STATES[message.state] ?? 'unknown',
     labels: mapFromEntries(message.labels),
     annotations: mapFromEntries(message.annotations),
@@ -183,7 +197,11 @@ export function containerFromMessage(message: ContainerMessage): NriContainer {
 export function containerToMessage(container: NriContainer): ContainerMessage {
   const { id, podSandboxId, name, args, pid } = container;
   return {
-    ...{ id, podSandboxId, name, args: [...args], pid },
+    id,
+    podSandboxId,
+    name,
+    args: [...args],
+    pid,
     state: CONTAINER_STATES.indexOf(container.state),
     labels: entriesFromMap(container.labels),
     annotations: entriesFromMap(container.annotations),

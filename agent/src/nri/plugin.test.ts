@@ -1,95 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startFakeRuntime } from './fake-runtime.ts';
-import type { EventCarrier, FakeRuntime, FakeRuntimeOptions } from './fake-runtime.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createNriPlugin } from './plugin.ts';
-import type { NriContainer, NriHandlers, NriPlugin, NriPodSandbox } from './plugin.ts';
+import type { NriContainer, NriPodSandbox } from './plugin.ts';
+import { usePluginFixture, sampleContainer as container, samplePod as pod } from './plugin-fixture.ts';
 
-const CARRIERS: EventCarrier[] = ['dedicated', 'StateChange'];
-
-const pod: NriPodSandbox = {
-  ...{
-    id: 'p1',
-    name: 'web',
-    uid: 'u1',
-    namespace: 'shop',
-    cgroupParent: '/kubepods',
-    runtimeHandler: '',
-    pid: 7,
-  },
-  labels: new Map([['runtimeenforcer.kubewarden.io/policy', 'web']]),
-  annotations: new Map([['__proto__', 'x']]),
-};
-const container: NriContainer = {
-  ...{
-    id: 'c1',
-    podSandboxId: 'p1',
-    name: 'main',
-    state: 'created',
-    cgroupsPath: '/kubepods/c1',
-    pid: 8,
-    image: 'i',
-  },
-  ...{ labels: new Map(), annotations: new Map(), args: ['/bin/server', ''] },
-};
-
-let directory: string;
-let socketPath: string;
-let stops: (() => Promise<void>)[];
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'nri-plugin-'));
-  socketPath = join(directory, 'nri.sock');
-  stops = [];
-});
-afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
-  await rm(directory, { recursive: true });
-});
-
-async function runtimeWith(options: Omit<FakeRuntimeOptions, 'socketPath'> = {}): Promise<FakeRuntime> {
-  const runtime = await startFakeRuntime({ socketPath, ...options });
-  stops.push(() => runtime.close());
-  return runtime;
-}
-
-function pluginWith(handlers: Partial<NriHandlers> = {}, path = socketPath, firstConnectTimeoutMs = 10_000) {
-  const counts = new Map<string, number>();
-  const logged: string[] = [];
-  const note = (_fields: object, message: string): void => void logged.push(message);
-  const plugin: NriPlugin = createNriPlugin({
-    ...{ socketPath: path, pluginName: 'runtime-enforcer-agent', pluginIndex: '00', firstConnectTimeoutMs },
-    handlers: {
-      synchronize: () => Promise.resolve(),
-      startContainer: () => Promise.resolve(),
-      removeContainer: () => Promise.resolve(),
-      ...handlers,
-    },
-    log: { debug: note, info: note, warn: note, error: note },
-    counters: {
-      increment(counter, method) {
-        const key = method === undefined ? counter : `${counter} ${method}`;
-        counts.set(key, (counts.get(key) ?? 0) + 1);
-      },
-    },
-  });
-  stops.push(() => plugin.stop());
-  return { plugin, counts, logged };
-}
-
-/** A plugin that is in service, and the runtime's view of it. */
-async function inService(
-  handlers: Partial<NriHandlers> = {},
-  options: Omit<FakeRuntimeOptions, 'socketPath'> = {},
-) {
-  const runtime = await runtimeWith(options);
-  const made = pluginWith(handlers);
-  const [seen] = await Promise.all([runtime.serve(), made.plugin.start()]);
-  return { ...made, runtime, seen };
-}
+const { path, runtimeWith, pluginWith, inService } = usePluginFixture();
 
 describe('the handshake', () => {
   it('registers, subscribes, takes the whole state and is in service', async () => {
@@ -145,20 +62,15 @@ describe('the handshake', () => {
     ['good', '0', 'expected two digits'],
     ['good', '100', 'expected two digits'],
   ])('refuses the identity %j %j before connecting', (pluginName, pluginIndex, message) => {
-    const { synchronize, startContainer, removeContainer } = {
-      ...{ synchronize: () => Promise.resolve(), startContainer: () => Promise.resolve() },
-      removeContainer: () => Promise.resolve(),
-    };
-    const handlers = { synchronize, startContainer, removeContainer };
     const ignore = (): void => undefined;
-    const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+    const done = (): Promise<void> => Promise.resolve();
     expect(() =>
       createNriPlugin({
-        socketPath,
+        socketPath: path('nri.sock'),
         pluginName,
         pluginIndex,
-        handlers,
-        log,
+        handlers: { synchronize: done, startContainer: done, removeContainer: done },
+        log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
         counters: { increment: ignore },
       }),
     ).toThrow(message);
@@ -219,122 +131,21 @@ describe('the handshake', () => {
   });
 });
 
-describe.each(CARRIERS)('container events by %s', (carrier) => {
-  it('reach the handlers with everything the runtime tells', async () => {
-    const calls: unknown[] = [];
-    const { seen } = await inService({
-      startContainer: (...[aPod, aContainer]) => Promise.resolve(void calls.push('start', aPod, aContainer)),
-      removeContainer: (aPod, aContainer) => Promise.resolve(void calls.push('remove', aPod, aContainer)),
-    });
-    await seen.startContainer(pod, container, carrier);
-    await seen.removeContainer(pod, container, carrier);
-    expect(calls).toEqual(['start', pod, container, 'remove', pod, container]);
-  });
-
-  it('refuse a container with the message of the error, and end nothing', async () => {
-    const { seen, counts } = await inService({
-      startContainer: (_, { name }) =>
-        name === 'bad' ? Promise.reject(new Error('policy missing')) : Promise.resolve(),
-    });
-    await expect(seen.startContainer(pod, { ...container, name: 'bad' }, carrier)).rejects.toThrow(
-      'policy missing',
-    );
-    await seen.startContainer(pod, container, carrier);
-    expect(counts.get(`errors ${carrier === 'dedicated' ? 'StartContainer' : carrier}`)).toBe(1);
-  });
-
-  it('refuse a container whose handler throws before it returns a promise', async () => {
-    const { seen } = await inService({
-      startContainer: () => {
-        throw new Error('thrown at once');
-      },
-    });
-    await expect(seen.startContainer(pod, container, carrier)).rejects.toThrow('thrown at once');
-  });
-
-  it('field case 56: a slow handler is answered with an error before the runtime hangs up', async () => {
-    let aborted: unknown;
-    const { seen, plugin, counts } = await inService(
-      {
-        async startContainer(_, { name }, deadline) {
-          if (name !== 'slow') return;
-          await delay(3_000, undefined, { signal: deadline }).catch(() => undefined);
-          aborted = deadline.reason;
-        },
-      },
-      { requestTimeoutMs: 400 },
-    );
-    const slow = seen.startContainer(pod, { ...container, name: 'slow' }, carrier);
-    await expect(slow).rejects.toThrow(
-      'container shop/web/slow: no decision within 300 ms, so it was not started; the kubelet tries again',
-    );
-    expect(aborted).toHaveProperty('name', 'DeadlineExceededError');
-    expect(plugin.connected).toBe(true);
-    await seen.startContainer(pod, container, carrier);
-    expect([...counts].filter(([key]) => key.startsWith('deadline_exceeded'))).toHaveLength(1);
-  });
-
-  it('keep to the deadline that a call brings when it is shorter', async () => {
-    const { seen, plugin } = await inService(
-      { startContainer: () => delay(1_000) },
-      { requestTimeoutMs: 10_000, patienceMs: 200 },
-    );
-    await expect(seen.startContainer(pod, container, carrier)).rejects.toThrow('no decision within 150 ms');
-    expect(plugin.connected).toBe(true);
-  });
-
-  it('answer a removal in time and without error, whatever its handler does', async () => {
-    const { seen, plugin, counts, logged } = await inService(
-      {
-        removeContainer: (_, { name }) =>
-          name === 'slow' ? delay(1_000) : Promise.reject(new Error('unknown')),
-      },
-      { requestTimeoutMs: 200 },
-    );
-    await seen.removeContainer(pod, container, carrier);
-    await seen.removeContainer(pod, { ...container, name: 'slow' }, carrier);
-    expect(plugin.connected).toBe(true);
-    expect(logged.filter((message) => message === 'removing a container failed')).toHaveLength(2);
-    expect([...counts.keys()].some((key) => key.startsWith('deadline_exceeded'))).toBe(true);
-  });
-});
-
-describe('other calls', () => {
-  it('are answered as unimplemented when unknown, so that the runtime falls back to StateChange', async () => {
-    const { seen, counts } = await inService();
-    for (const method of ['RunPodSandbox', 'PostStartContainer', 'x'.repeat(1_000)]) {
-      await expect(seen.call(method, new Uint8Array())).rejects.toMatchObject({ code: 12 });
-    }
-    expect(counts.get('requests other')).toBe(3);
-  });
-
-  it('with bytes that are no message are answered with an error and end nothing', async () => {
-    const { seen, plugin } = await inService();
-    for (const method of ['Configure', 'StateChange', 'StartContainer', 'RemoveContainer']) {
-      await expect(seen.call(method, Buffer.from([0xff]))).rejects.toThrow('not a valid');
-    }
-    await expect(seen.call('StartContainer', new Uint8Array())).rejects.toMatchObject({
-      code: 3,
-      message: 'StartContainer has no pod, expected both pod and container',
-    });
-    await seen.call('Shutdown', new Uint8Array());
-    await seen.call('StateChange', Buffer.from([0x08, 0x63]));
-    await seen.startContainer(pod, container);
-    expect(plugin.connected).toBe(true);
-  });
-
-  it('StartContainer is refused before the state is known', async () => {
-    const runtime = await runtimeWith();
-    const { plugin } = pluginWith();
-    plugin.start().catch(() => undefined);
-    const seen = await runtime.accept();
-    await expect(seen.startContainer(pod, container)).rejects.toThrow(
-      'StartContainer came before Synchronize',
-    );
-  });
-});
-
 describe('the connection', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('is given up and made again when the runtime does not finish the handshake', async () => {
+    let silent = 0;
+    const runtime = await runtimeWith({ takeOver: () => ++silent === 1 });
+    const { plugin } = pluginWith();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const started = plugin.start();
+    await vi.waitUntil(() => vi.getTimerCount() > 0 && silent === 1);
+    await vi.advanceTimersByTimeAsync(30_000);
+    vi.useRealTimers();
+    await Promise.all([runtime.serve(), started]);
+  });
+
   it('field cases 60 and 65: is made again after the runtime restarts, with the state of then', async () => {
     const states: number[] = [];
     const events: string[] = [];
@@ -432,16 +243,19 @@ describe('a first start', () => {
 
   it('rejects when its time is over without a socket, naming the path and the remedy', async () => {
     const begun = performance.now();
-    await expect(pluginWith({}, '/nonexistent/nri.sock', 700).plugin.start()).rejects.toThrow(
+    await expect(
+      pluginWith({}, { socketPath: '/nonexistent/nri.sock', firstConnectTimeoutMs: 700 }).plugin.start(),
+    ).rejects.toThrow(
       /^cannot reach the container runtime at NRI socket \/nonexistent\/nri\.sock \(ENOENT\): .*containerd 1\.7.*enable_nri/,
     );
     expect(performance.now() - begun).toBeGreaterThan(690);
   });
 
   it('says so when the path is a plain file, too long or empty', async () => {
-    const file = join(directory, 'plain');
+    const file = path('plain');
     await writeFile(file, '');
-    const starting = (path: string) => expect(pluginWith({}, path, 0).plugin.start()).rejects;
+    const starting = (socketPath: string) =>
+      expect(pluginWith({}, { socketPath, firstConnectTimeoutMs: 0 }).plugin.start()).rejects;
     await starting(file).toThrow(/plain \((ENOTSOCK|ECONNREFUSED)\)/);
     await starting(`/${'x'.repeat(107)}`).toThrow('has 108 bytes, expected 1 to 107');
     await starting('').toThrow('has 0 bytes, expected 1 to 107');
@@ -456,7 +270,7 @@ describe('a first start', () => {
         return connections <= 2;
       },
     });
-    const { plugin } = pluginWith({}, socketPath, 0);
+    const { plugin } = pluginWith({}, { socketPath: path('nri.sock'), firstConnectTimeoutMs: 0 });
     await Promise.all([runtime.serve(), plugin.start()]);
     expect(connections).toBe(3);
   });

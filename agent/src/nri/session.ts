@@ -2,11 +2,24 @@ import type { Socket } from 'node:net';
 import { createNriConnection } from './connection.ts';
 import { nriMethodLabel } from './counters.ts';
 import type { NriCounters } from './counters.ts';
-import { acceptRequestTimeout, answerBudget, DEFAULT_REQUEST_TIMEOUT_MS } from './deadline.ts';
-import { DeadlineExceededError, withDeadline } from './deadline.ts';
+import {
+  acceptRequestTimeout,
+  answerBudget,
+  DEFAULT_REQUEST_TIMEOUT_MS,
+  DeadlineExceededError,
+  withDeadline,
+} from './deadline.ts';
 import type { Logger, NriHandlers, NriRuntime } from './handlers.ts';
-import { EVENT_REMOVE_CONTAINER, EVENT_START_CONTAINER, eventMask, nriCodecs } from './messages.ts';
-import { containerFromMessage, podFromMessage, PLUGIN_SERVICE, RUNTIME_SERVICE } from './messages.ts';
+import {
+  EVENT_REMOVE_CONTAINER,
+  EVENT_START_CONTAINER,
+  eventMask,
+  nriCodecs,
+  containerFromMessage,
+  podFromMessage,
+  PLUGIN_SERVICE,
+  RUNTIME_SERVICE,
+} from './messages.ts';
 import type { NriContainer, NriPodSandbox, PodAndContainerMessage } from './messages.ts';
 import { PLUGIN_CONNECTION_ID, RUNTIME_CONNECTION_ID } from './mux.ts';
 import { createSynchronizeCollector } from './synchronize.ts';
