@@ -15,6 +15,9 @@ static constexpr size_t VERIFIER_LOG_BYTES_MAX = 64 * 1024;
 static const std::string LOG_BEGIN = "-- BEGIN PROG LOAD LOG --";
 static const std::string LOG_END = "-- END PROG LOAD LOG --";
 
+/* A guess of libbpf's at the reason of any EPERM; on kernels from 5.11 on it is never right. */
+static const std::string MISLEADING_HINT = "permission error while running as root";
+
 static thread_local Messages *current = nullptr;
 
 static int print(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -66,6 +69,8 @@ void Messages::add(const std::string &message)
 		}
 		return;
 	}
+	if (message.find(MISLEADING_HINT) != std::string::npos)
+		return;
 	std::string line = message.compare(0, 8, "libbpf: ") == 0 ? message.substr(8) : message;
 	while (!line.empty() && line.back() == '\n')
 		line.pop_back();

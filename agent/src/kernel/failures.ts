@@ -1,0 +1,15 @@
+/** Errors of the kernel side that were survived and reached no caller, by what was given up. */
+export type KernelFailure =
+  | 'event_undecodable'
+  | 'event_handler'
+  | 'container_unbind'
+  | 'container_process_unknown'
+  | 'running_program_unreadable'
+  | 'inherited_list_undecodable'
+  | 'stray_entries'
+  | 'list_removal'
+  | 'policy_word'
+  | 'state_file';
+
+/** Where they are counted. Must not throw. */
+export type CountFailure = (place: KernelFailure) => void;
