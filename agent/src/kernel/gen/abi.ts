@@ -9,7 +9,7 @@ export const POLICY_MODE_SHIFT = 32;
 export const POLICY_FLAGS_SHIFT = 40;
 
 /** Key sizes of the allow-list tables, ascending; table `allowed_<bytes>`. */
-export const ALLOWED_KEY_BYTES = Object.freeze([32, 64, 128, 256, 512, 1024, 4100] as const);
+export const ALLOWED_KEY_BYTES = Object.freeze([32, 48, 64, 128, 256, 512, 1024, 4100] as const);
 
 export const Mode = Object.freeze({
   MODE_NONE: 0,
