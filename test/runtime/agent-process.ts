@@ -7,20 +7,23 @@ import { eventually } from './eventually.ts';
 export const AGENT_PROGRAM = '/run/payload/agent/main.mjs';
 
 const CONNECTED = 'connected to the container runtime';
-const START_BUDGET_MS = 30_000;
+const START_BUDGET_MS = 60_000;
+const TAIL_LINES = 12;
 
-/** One line of JSON on the agent's standard output: a log record or a violation. */
-export type AgentRecord = Readonly<Record<string, unknown>>;
+/** One line of the agent's log, which is JSON on its standard error. */
+export type LogRecord = Readonly<Record<string, unknown>>;
 
 export interface AgentProcess {
   readonly pid: number;
-  /** Everything it wrote so far, oldest first. */
-  readonly records: readonly AgentRecord[];
-  /** The lines of standard output that are not JSON, and all of standard error. */
-  readonly otherLines: readonly string[];
+  /** Everything it logged so far, oldest first. */
+  readonly log: readonly LogRecord[];
+  /** The lines of standard error that are not JSON: what a person reads when it cannot start. */
+  readonly messages: readonly string[];
+  /** The lines of standard output: a violation each. */
+  readonly output: readonly string[];
   /** Waits for a record, also one from before the call, that holds all the given fields. */
-  waitFor(fields: AgentRecord, budgetMs?: number): Promise<AgentRecord>;
-  /** Sends the signal and, if it ends the agent, waits for its end. */
+  waitFor(fields: LogRecord, budgetMs?: number): Promise<LogRecord>;
+  /** Sends the signal and, if it is one that ends the agent, waits for its end. */
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /** The exit code, or undefined while it runs or if a signal ended it. */
   readonly exitCode: number | undefined;
@@ -35,22 +38,24 @@ export function spawnAgent(
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const records: AgentRecord[] = [];
-  const otherLines: string[] = [];
-  createInterface({ input: child.stdout }).on('line', (line) => {
+  const log: LogRecord[] = [];
+  const messages: string[] = [];
+  const output: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => output.push(line));
+  createInterface({ input: child.stderr }).on('line', (line) => {
     const record = parseRecord(line);
-    if (record === undefined) otherLines.push(line);
-    else records.push(record);
+    if (record === undefined) messages.push(line);
+    else log.push(record);
   });
-  createInterface({ input: child.stderr }).on('line', (line) => otherLines.push(line));
   return {
     pid: child.pid ?? 0,
-    records,
-    otherLines,
+    log,
+    messages,
+    output,
     waitFor: (fields, budgetMs) =>
       eventually(
-        () => `the agent writes ${JSON.stringify(fields)}; its last lines:\n${tail(records, otherLines)}`,
-        () => records.find((record) => holds(record, fields)),
+        () => `the agent logs ${JSON.stringify(fields)}; its last lines:\n${tail(log, messages)}`,
+        () => log.find((record) => holds(record, fields)),
         budgetMs,
       ),
     signal: async (name) => await sendSignal(child, name),
@@ -76,26 +81,33 @@ export async function runAgentCommand(
 ): Promise<{ exitCode: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [AGENT_PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'close') as Promise<[number | null]>;
-  const [stdout, stderr] = await Promise.all([child.stdout.toArray(), child.stderr.toArray()]);
+  const [stdout, stderr] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
   const [exitCode] = await ended;
-  return { exitCode, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() };
+  return { exitCode, stdout, stderr };
 }
 
-function holds(record: AgentRecord, fields: AgentRecord): boolean {
+async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
+  let text = '';
+  for await (const chunk of stream) text += chunk.toString();
+  return text;
+}
+
+function holds(record: LogRecord, fields: LogRecord): boolean {
   return Object.entries(fields).every(([name, value]) => record[name] === value);
 }
 
-function parseRecord(line: string): AgentRecord | undefined {
+function parseRecord(line: string): LogRecord | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null ? (value as AgentRecord) : undefined;
+    return typeof value === 'object' && value !== null ? (value as LogRecord) : undefined;
   } catch {
     return undefined;
   }
 }
 
-function tail(records: readonly AgentRecord[], otherLines: readonly string[]): string {
-  return [...records.slice(-10).map((record) => JSON.stringify(record)), ...otherLines.slice(-10)].join('\n');
+function tail(log: readonly LogRecord[], messages: readonly string[]): string {
+  const records = log.slice(-TAIL_LINES).map((record) => JSON.stringify(record));
+  return [...records, ...messages.slice(-TAIL_LINES)].join('\n');
 }
 
 async function sendSignal(child: ChildProcess, name: NodeJS.Signals): Promise<void> {

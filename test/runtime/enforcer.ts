@@ -72,7 +72,7 @@ export async function startEnforcer(
       return enforcer.agent;
     },
     apply: async (policy) => {
-      const before = enforcer.agent.records.length;
+      const before = enforcer.agent.log.length;
       await writePolicy(policyDirectory, policy);
       await policyLoaded(enforcer.agent, policy, before);
     },
@@ -93,12 +93,12 @@ async function policyLoaded(agent: AgentProcess, policy: PolicySpec, from: numbe
   const policyName = `${policy.namespace ?? 'default'}/${policy.name}`;
   await eventually(
     () =>
-      `the agent loads policy ${policyName}; it wrote:\n${agent.records
+      `the agent loads policy ${policyName}; it wrote:\n${agent.log
         .slice(from)
         .map((record) => JSON.stringify(record))
         .join('\n')}`,
     () =>
-      agent.records
+      agent.log
         .slice(from)
         .find((record) => record['policy'] === policyName && record['msg'] === 'policy loaded'),
   );
