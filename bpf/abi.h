@@ -12,7 +12,8 @@
 #define ABI_VERSION 1
 #endif
 
-/* A path is 2 to PATH_BYTES_MAX bytes; the key of an allow-list entry is a list id and the zero-padded path. */
+/* A path is 2 to PATH_BYTES_MAX bytes; the key of an allow-list entry is a list id and the zero-padded path.
+ */
 #define PATH_BYTES_MAX 4095
 #define LIST_ID_BYTES 4
 
@@ -21,7 +22,7 @@
  * id. This is the only place that says so: the program builds its tables and its choice from this list, the
  * agent its own from the generated copy. Multiples of four, because the kernel hashes those by words.
  */
-#define FOR_EACH_ALLOWED_KEY_BYTES(DO) DO(32) DO(64) DO(128) DO(256) DO(512) DO(1024) DO(4100)
+#define FOR_EACH_ALLOWED_KEY_BYTES(DO) DO(32) DO(48) DO(64) DO(128) DO(256) DO(512) DO(1024) DO(4100)
 
 /* Below 5.11 the kernel refuses hash keys of more than this. */
 #define KEY_BYTES_MAX_BEFORE_5_11 512
@@ -52,7 +53,8 @@ enum container_flag {
 	CONTAINER_LEARN = 1,
 };
 
-/* containers[slot]. A slot is written whole before a cgroup points to it, and never changed while one does. */
+/* containers[slot]. A slot is written whole before a cgroup points to it, and never changed while one does.
+ */
 struct container {
 	__u64 cgroup;
 	__u32 mount_namespace; /* inode number of the namespace; 0: not known, then it is not compared */
@@ -70,7 +72,8 @@ struct container_counters {
 };
 
 struct settings {
-	__u32 shallowest_level; /* cgroup levels at which containers are bound; shallowest > deepest: none is */
+	__u32
+	    shallowest_level; /* cgroup levels at which containers are bound; shallowest > deepest: none is */
 	__u32 deepest_level;
 	__u32 override; /* enum override */
 	__u32 reserved;

@@ -36,58 +36,84 @@ static __always_inline __u64 ancestor_id(struct cgroup *cgroup, __u32 level)
 		struct cgroup *ancestor = 0;
 
 		bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
-				      (void *)cgroup + bpf_core_field_offset(struct cgroup___pointers, ancestors) +
-					      level * sizeof(ancestor));
+				      (void *)cgroup +
+					  bpf_core_field_offset(struct cgroup___pointers, ancestors) +
+					  level * sizeof(ancestor));
 		id = BPF_CORE_READ(ancestor, kn, id);
 	} else {
 		bpf_probe_read_kernel(&id, sizeof(id),
-				      (void *)cgroup + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
-					      level * sizeof(id));
+				      (void *)cgroup +
+					  bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
+					  level * sizeof(id));
 	}
 	return id;
 }
 
-/* The slot of the container that the task's cgroup lies in; 0 if none. */
-static __always_inline __u32 *slot_by_cgroup(struct task_struct *task, bool *nested)
+/* A container that was found, and how. */
+struct found {
+	struct container *container;
+	__u32 slot;
+	bool nested;
+	bool broken; /* a slot that must exist does not */
+};
+
+static __always_inline bool find_slot(struct found *found, __u32 *slot)
 {
-	__u32 zero = 0;
-	struct settings *levels = bpf_map_lookup_elem(&settings, &zero);
+	if (!slot)
+		return false;
+	found->slot = *slot;
+	found->container = bpf_map_lookup_elem(&containers, slot);
+	found->broken = !found->container;
+	return true;
+}
+
+static __always_inline bool find_cgroup(struct found *found, __u64 id)
+{
+	__u32 likely = id & slot_mask;
+	struct container *container = bpf_map_lookup_elem(&containers, &likely);
+
+	if (container && container->cgroup == id) {
+		found->container = container;
+		found->slot = likely;
+		return true;
+	}
+	return find_slot(found, bpf_map_lookup_elem(&cgroups, &id));
+}
+
+/* Finds the container that the task's cgroup lies in. */
+static __always_inline bool find_by_cgroup(struct found *found, struct task_struct *task,
+					   struct settings *node)
+{
 	struct cgroup *cgroup = cgroup_of(task);
 	__u32 level = cgroup->level;
 
-	if (!levels || level < levels->shallowest_level)
-		return 0;
+	if (level < node->shallowest_level)
+		return false;
+	if (find_cgroup(found, cgroup->kn->id))
+		return true;
 
-	__u64 id = cgroup->kn->id;
-	__u32 *slot = bpf_map_lookup_elem(&cgroups, &id);
-
-	if (slot)
-		return slot;
-
-	__u32 shallowest = levels->shallowest_level;
-	__u32 candidate = levels->deepest_level < level ? levels->deepest_level + 1 : level;
+	__u32 shallowest = node->shallowest_level;
+	__u32 candidate = node->deepest_level < level ? node->deepest_level + 1 : level;
 
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < CGROUP_LEVELS_MAX; i++) {
 		if (candidate <= shallowest)
 			break;
 		candidate--;
-		id = ancestor_id(cgroup, candidate);
-		slot = bpf_map_lookup_elem(&cgroups, &id);
-		if (slot) {
-			*nested = true;
-			return slot;
+		if (find_cgroup(found, ancestor_id(cgroup, candidate))) {
+			found->nested = true;
+			return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
-/* The slot of the container whose mount namespace this is; 0 if it is the host's or nobody's. */
-static __always_inline __u32 *slot_by_mount_namespace(__u32 mount_namespace)
+/* Finds the container whose mount namespace this is; none if it is the host's or nobody's. */
+static __always_inline bool find_by_mount_namespace(struct found *found, __u32 mount_namespace)
 {
 	if (mount_namespace == host_mount_namespace)
-		return 0;
-	return bpf_map_lookup_elem(&mount_namespaces, &mount_namespace);
+		return false;
+	return find_slot(found, bpf_map_lookup_elem(&mount_namespaces, &mount_namespace));
 }
 
 #endif

@@ -5,7 +5,8 @@
  *   lsm        where the BPF LSM is active. Never skipped, also on preemptible kernels.
  *   fmod_ret   elsewhere, if the kernel does not preempt.
  *   + copies   on preemptible kernels without the BPF LSM: the kernel skips a tracing program while another
- *              task is preempted inside it on the same CPU, and what it skips is allowed. Each copy halves that.
+ *              task is preempted inside it on the same CPU, and what it skips is allowed. Each copy halves
+ * that.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -20,15 +20,15 @@
  */
 static __always_inline __u64 hash_path(struct scratch *scratch, __u32 start)
 {
-	__u64 hash = hash_seed ^ (PATH_END - start);
+	__u64 hash = hash_seed ^ (PATH_ROOM - start);
 
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < (PATH_BYTES_MAX + 8) / 8; i++) {
 		__u32 at = start + i * 8;
 
-		if (at >= PATH_END)
+		if (at >= PATH_ROOM)
 			break;
-		__u64 *word = (void *)&scratch->text[at & PATH_MASK];
+		__u64 *word = (void *)(scratch->text + PATH_START_MIN + at);
 
 		hash = (hash ^ *word) * HASH_MULTIPLIER;
 		hash ^= hash >> 29;
@@ -56,20 +56,20 @@ __attribute__((noinline)) int send_record(__u32 scratch_slot, __u32 slot, __u32 
 
 	__u32 start = scratch->start;
 
-	__u32 path_bytes = PATH_END - start;
+	__u32 path_bytes = PATH_ROOM - start;
 
 	/* keeps the compiler from deriving one bound from the other behind the verifier's back */
 	barrier_var(path_bytes);
-	if (start < PATH_START_MIN || start > PATH_END || path_bytes > PATH_END - PATH_START_MIN)
+	if (start > PATH_ROOM || path_bytes > PATH_ROOM)
 		return 0;
 
 	__u64 now = bpf_ktime_get_boot_ns();
 	struct seen_key key = {
-		.path_hash = hash_path(scratch, start),
-		.slot = slot,
-		.generation = container->generation,
-		.list = list,
-		.mode_and_reason = REPORT_MODE(report) | REPORT_REASON(report) << 8,
+	    .path_hash = hash_path(scratch, start),
+	    .slot = slot,
+	    .generation = container->generation,
+	    .list = list,
+	    .mode_and_reason = REPORT_MODE(report) | REPORT_REASON(report) << 8,
 	};
 	struct seen_value *before = bpf_map_lookup_elem(&seen, &key);
 
@@ -80,7 +80,7 @@ __attribute__((noinline)) int send_record(__u32 scratch_slot, __u32 slot, __u32 
 		return 0;
 	}
 
-	struct exec_event *event = (void *)&scratch->text[(start - sizeof(*event)) & PATH_MASK];
+	struct exec_event *event = (void *)(scratch->text + PATH_START_MIN + start - sizeof(*event));
 	struct task_struct *parent = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), real_parent);
 
 	event->time_ns = now;

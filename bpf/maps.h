@@ -11,6 +11,7 @@ const volatile __s32 cgroup_subsystem = -1;    /* cgroup v1: index of the hierar
 const volatile __u32 path_bytes_max = PATH_BYTES_MAX;
 const volatile __u64 hash_seed = 0;
 const volatile bool has_typed_cast = false; /* the kernel has bpf_rdonly_cast (6.2) */
+const volatile __u32 slot_mask = 8191;	    /* size of containers, a power of two, less one */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -19,7 +20,10 @@ struct {
 	__type(value, struct settings);
 } settings SEC(".maps");
 
-/* cgroup id -> slot */
+/*
+ * cgroup id -> slot. The agent prefers the slot whose number is the id's low bits, which the program tries
+ * first; this map holds every container, and alone says so.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -59,13 +63,13 @@ struct {
 	__type(value, __u64);
 } policies SEC(".maps");
 
-#define ALLOWED_TABLE(BYTES)                                                                                           \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
-		__uint(max_entries, 65536);                                                                            \
-		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
-		__uint(key_size, BYTES);                                                                               \
-		__uint(value_size, sizeof(__u32));                                                                     \
+#define ALLOWED_TABLE(BYTES)                                                                                 \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                             \
+		__uint(max_entries, 65536);                                                                  \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                        \
+		__uint(key_size, BYTES);                                                                     \
+		__uint(value_size, sizeof(__u32));                                                           \
 	} allowed_##BYTES SEC(".maps");
 FOR_EACH_ALLOWED_KEY_BYTES(ALLOWED_TABLE)
 

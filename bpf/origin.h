@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /*
  * Who started a program in a container: a descendant of the container's first process, or one of a task that
- * entered from outside (kubectl exec, a probe). Orphans are adopted by the first process and count as its own.
+ * entered from outside (kubectl exec, a probe). Orphans are adopted by the first process and count as its
+ * own.
  */
 #ifndef RUNTIME_ENFORCER_ORIGIN_H
 #define RUNTIME_ENFORCER_ORIGIN_H
@@ -9,13 +10,6 @@
 #include "cgroup.h"
 
 #define ANCESTORS_MAX 64
-
-static __always_inline bool in_container(struct task_struct *task, __u64 container_cgroup, __u32 container_level)
-{
-	struct cgroup *cgroup = cgroup_subsystem < 0 ? BPF_CORE_READ(task, cgroups, dfl_cgrp)
-						     : BPF_CORE_READ(task, cgroups, subsys[cgroup_subsystem & 15], cgroup);
-	return ancestor_id(cgroup, container_level) == container_cgroup;
-}
 
 /* A global function, so that the verifier reads its loop once. */
 __attribute__((noinline)) int origin_of(__u32 slot)
@@ -40,18 +34,18 @@ __attribute__((noinline)) int origin_of(__u32 slot)
 }
 
 /*
- * The runtime on its way into the container: its child shares its memory (vfork) with a parent that belongs to
- * no container. runc from 1.4 on executes itself so for `exec`. Nothing inside a container can forge it: to
- * share memory with a task outside, one has to be its child by vfork, and that child is the runtime's own.
+ * The runtime on its way into the container: its child shares its memory (vfork) with a parent that belongs
+ * to no container. runc from 1.4 on executes itself so for `exec`. Nothing inside a container can forge it:
+ * to share memory with a task outside, one has to be its child by vfork, and that child is the runtime's own.
  */
-static __always_inline bool is_runtime_bootstrap(struct task_struct *task)
+static __always_inline bool is_runtime_bootstrap(struct task_struct *task, struct settings *node)
 {
 	struct task_struct *parent = task->real_parent;
-	bool nested = false;
+	struct found found = {};
 
-	if (task->mm != parent->mm || slot_by_cgroup(parent, &nested))
+	if (task->mm != parent->mm || find_by_cgroup(&found, parent, node))
 		return false;
-	return !slot_by_mount_namespace(parent->nsproxy->mnt_ns->ns.inum);
+	return !find_by_mount_namespace(&found, parent->nsproxy->mnt_ns->ns.inum);
 }
 
 #endif

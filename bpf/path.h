@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /*
- * The path of an executable from the top of the task's mount tree, built from its last component to its first.
- * Not from the task's root: a chroot inside the container must not change what a file is called.
+ * The path of an executable from the top of the task's mount tree, built from its last component to its
+ * first. Not from the task's root: a chroot inside the container must not change what a file is called.
  */
 #ifndef RUNTIME_ENFORCER_PATH_H
 #define RUNTIME_ENFORCER_PATH_H
@@ -47,32 +47,33 @@ static __always_inline void inline_name(struct dentry *dentry, __u64 *first, __u
 }
 
 /*
- * Writes "/name" so that it ends at `end`, and returns where it starts; 0 if it does not fit. Short names are
- * stored as whole words aligned to their end: what that overwrites lies to the left and is not written yet.
+ * Writes "/name" so that it ends at `end`, and returns where it starts; a start out of room says that it did
+ * not fit. Positions count from the first that a path may start at. Short names are stored as whole words
+ * aligned to their end: what that overwrites lies to the left and is not written yet.
  */
 static __always_inline __u32 prepend_name(struct scratch *scratch, __u32 end, struct dentry *dentry)
 {
-	__u32 length = dentry->d_name.len & 255;
+	__u32 length = dentry->d_name.len;
 	__u32 start = end - length - 1;
+	char *room = scratch->text + PATH_START_MIN;
 
-	if (start < PATH_START_MIN || start >= PATH_END || end > PATH_END)
-		return 0;
-	if (length <= 16) {
-		__u64 first, second, *head = (void *)&scratch->text[(start + 1) & PATH_MASK],
-				     *tail = (void *)&scratch->text[(end - 8) & PATH_MASK];
+	if (start >= PATH_ROOM)
+		return start;
+	if (length <= 8) {
+		__u64 first, second, *tail = (void *)(room + end - 8);
 
-		if (length <= 8) {
-			inline_name(dentry, &first, &second, false);
-			*tail = first << ((64 - 8 * length) & 63);
-		} else {
-			inline_name(dentry, &first, &second, true);
-			*head = first;
-			*tail = second << ((128 - 8 * length) & 63) | (first >> 8) >> ((8 * length - 72) & 63);
-		}
+		inline_name(dentry, &first, &second, false);
+		*tail = first << (-8 * length & 63);
+	} else if (length <= 16) {
+		__u64 first, second, *tail = (void *)(room + end - 8), *head = (void *)(room + start + 1);
+
+		inline_name(dentry, &first, &second, true);
+		*head = first;
+		*tail = second << (-8 * length & 63) | (first >> 8) >> ((8 * length - 72) & 63);
 	} else {
-		bpf_probe_read_kernel(&scratch->text[(start + 1) & PATH_MASK], length, dentry->d_name.name);
+		bpf_probe_read_kernel(room + start + 1, length & 255, dentry->d_name.name);
 	}
-	scratch->text[start & PATH_MASK] = '/';
+	room[start] = '/';
 	return start;
 }
 
@@ -110,11 +111,12 @@ __attribute__((noinline)) int climb(__u32 slot)
 		}
 		__u32 length = BPF_CORE_READ(dentry, d_name.len) & 255;
 		__u32 start = scratch->start - length - 1;
+		char *room = scratch->text + PATH_START_MIN;
 
-		if (start < PATH_START_MIN || start >= PATH_END)
+		if (start >= PATH_ROOM)
 			return CLIMB_TOO_LONG;
-		bpf_probe_read_kernel(&scratch->text[(start + 1) & PATH_MASK], length, BPF_CORE_READ(dentry, d_name.name));
-		scratch->text[start & PATH_MASK] = '/';
+		bpf_probe_read_kernel(room + start + 1, length, BPF_CORE_READ(dentry, d_name.name));
+		room[start] = '/';
 		/* through memory, so that the verifier sees one state per step and not one per length */
 		scratch->start = start;
 		barrier();
@@ -125,22 +127,13 @@ __attribute__((noinline)) int climb(__u32 slot)
 	return CLIMB_MORE;
 }
 
-/* A memfd and its like: no directory, an internal mount, a name that its maker chose. */
-static __always_inline __u32 nameless_file(struct scratch *scratch, struct dentry *dentry)
-{
-	__u32 start = prepend_name(scratch, PATH_END, dentry);
-
-	if (start)
-		scratch->start = start;
-	return REASON_MEMFD;
-}
-
 /*
  * Builds the path of `file` for `task` into the scratch. Returns REASON_NONE if the path names the file: its
  * mount belongs to the task's mount namespace, its tree ends at that namespace's root, and its name was not
  * removed. Otherwise the reason; the text then is what could be read, for people.
  */
-static __always_inline __u32 build_path(struct scratch *scratch, __u32 slot, struct file *file, struct mnt_namespace *namespace)
+static __always_inline __u32 build_path(struct scratch *scratch, __u32 slot, struct file *file,
+					struct mnt_namespace *namespace)
 {
 	struct dentry *dentry = file->f_path.dentry;
 	struct vfsmount *vfsmount = file->f_path.mnt;
@@ -150,26 +143,23 @@ static __always_inline __u32 build_path(struct scratch *scratch, __u32 slot, str
 	struct mount *below;
 	struct dentry *mountpoint;
 	struct mnt_namespace *mount_namespace;
-	__u32 start = PATH_END;
+	__u32 start = PATH_ROOM;
 	bool at_root = false;
-
 	bool unlinked = !dentry->d_hash.pprev;
-
-	scratch->start = PATH_END;
-	if (dentry == dentry->d_parent && dentry != root)
-		return nameless_file(scratch, dentry);
 
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < QUICK_COMPONENTS; i++) {
 		struct dentry *parent = dentry->d_parent;
+		__u32 longer;
 
-		if (dentry == root || dentry == parent) {
+		if (dentry == root) {
 			at_root = true;
 			break;
 		}
-		__u32 longer = prepend_name(scratch, start, dentry);
-
-		if (!longer) {
+		if (dentry == parent)
+			break;
+		longer = prepend_name(scratch, start, dentry);
+		if (longer >= PATH_ROOM) {
 			scratch->start = start;
 			return REASON_TOO_LONG;
 		}
@@ -190,6 +180,13 @@ static __always_inline __u32 build_path(struct scratch *scratch, __u32 slot, str
 	}
 
 	scratch->start = start;
+	if (start == PATH_ROOM && !at_root) {
+		/* a memfd and its like: no directory, an internal mount, a name that its maker chose */
+		start = prepend_name(scratch, PATH_ROOM, dentry);
+		if (start < PATH_ROOM)
+			scratch->start = start;
+		return REASON_MEMFD;
+	}
 	/* The usual case in a container: its root mount lies directly on the namespace's root. */
 	if (!(at_root && below == top && mountpoint == top->mnt.mnt_root)) {
 		int result = CLIMB_MORE;
@@ -212,7 +209,7 @@ static __always_inline __u32 build_path(struct scratch *scratch, __u32 slot, str
 		return REASON_UNLINKED;
 	if (mount_namespace != namespace)
 		return REASON_FOREIGN_MOUNT;
-	return PATH_END - scratch->start > path_bytes_max ? REASON_TOO_LONG : REASON_NONE;
+	return PATH_ROOM - scratch->start > path_bytes_max ? REASON_TOO_LONG : REASON_NONE;
 }
 
 #endif

@@ -12,10 +12,12 @@
 
 #define SCRATCH_SLOTS 8
 
-/* The path's text ends at PATH_END; what lies behind is always zero and pads the key. */
-#define PATH_END 8192
-#define PATH_START_MIN (PATH_END - 4096)
-#define PATH_MASK (PATH_END - 1)
+/*
+ * The path's text ends PATH_ROOM behind PATH_START_MIN; what lies further behind is always zero and pads the
+ * key, what lies before takes the head of a record. Positions of a path count from PATH_START_MIN.
+ */
+#define PATH_START_MIN 256
+#define PATH_ROOM 4096
 
 struct scratch {
 	__u64 claimed;
@@ -24,7 +26,7 @@ struct scratch {
 	__u64 hash;
 	__u32 start; /* the path's text so far starts here */
 	__u32 slot;
-	char text[PATH_END + 4096 + 256];
+	char text[PATH_START_MIN + PATH_ROOM + 4096 + 256];
 };
 
 struct {
