@@ -96,7 +96,7 @@ __attribute__((noinline)) int climb(__u32 slot)
 	for (int i = 0; i < STEPS_PER_CLIMB; i++) {
 		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
 
-		if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
+		if (dentry == BPF_CORE_READ(mount, mnt.mnt_root)) {
 			struct mount *below = BPF_CORE_READ(mount, mnt_parent);
 
 			if (!below)
@@ -109,6 +109,10 @@ __attribute__((noinline)) int climb(__u32 slot)
 			mount = below;
 			continue;
 		}
+		/* a tree's root that is not its mount's: opened by handle, or moved out of the mount */
+		if (dentry == parent)
+			return CLIMB_FAILED;
+
 		__u32 length = BPF_CORE_READ(dentry, d_name.len) & 255;
 		__u32 start = scratch->start - length - 1;
 		char *room = scratch->text + PATH_START_MIN;
