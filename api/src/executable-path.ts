@@ -25,13 +25,13 @@ export const MEMFD_PREFIX = '/memfd:';
 export const DELETED_SUFFIX = ' (deleted)';
 
 const EXPECTED = 'an absolute path of 2 to 4,095 bytes, as the kernel resolves it';
+/** One or more components behind a slash each, none of them `.` or `..`. */
+const WELL_FORMED = /^(?:\/(?!\.{1,2}(?:\/|$))[^/]+)+$/;
 const PLAIN_ASCII = /^[ -[\]-~]*$/;
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const TOKEN = /\\\\|\\x[0-9a-fA-F]{2}|[^\\]/uy;
 
 const encoder = new TextEncoder();
-/** What the decoder puts in the place of bytes that are not UTF-8. */
-const REPLACEMENT = '\ufffd';
 // Without ignoreBOM a leading U+FEFF would be dropped, and two names would look the same.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -105,6 +105,8 @@ function checkRules(text: string, byteLength: number, at: readonly PathSegment[]
 
 function brokenRule(text: string, byteLength: number): Refusal | undefined {
   if (byteLength > MAX_PATH_BYTES) return tooLong(byteLength);
+  if (WELL_FORMED.test(text) && !text.startsWith(MEMFD_PREFIX) && !text.endsWith(DELETED_SUFFIX))
+    return undefined;
   if (!text.startsWith('/')) {
     return {
       message: text === '' ? 'the path is empty' : `${quote(text)} does not start with "/"`,
@@ -132,37 +134,54 @@ function brokenRule(text: string, byteLength: number): Refusal | undefined {
       remedy: 'remove it: its name is free for anyone to choose, so it can never be allowed',
     };
   }
-  if (text.endsWith(DELETED_SUFFIX)) {
-    return {
-      message: `${quote(text)} is a file that was deleted`,
-      remedy: 'remove it: a deleted file can never be allowed; start the program from a file that stays',
-    };
-  }
-  return undefined;
+  return {
+    message: `${quote(text)} is a file that was deleted`,
+    remedy: 'remove it: a deleted file can never be allowed; start the program from a file that stays',
+  };
 }
 
-/** The reversible text form of any bytes. */
+/** The reversible text form of any bytes: runs of valid UTF-8 as text, every other byte escaped. */
 function encode(bytes: Uint8Array): string {
-  const whole = decoder.decode(bytes);
-  if (PLAIN_ASCII.test(whole)) return whole;
-  if (!whole.includes(REPLACEMENT)) return Array.from(whole, encodeCharacter).join('');
   let text = '';
-  for (let start = 0; start < bytes.length;) {
-    const sequence = bytes.subarray(start, start + sequenceLength(bytes[start] ?? 0));
-    const character = soleCharacter(sequence);
-    text += character === undefined ? escapeByte(bytes[start] ?? 0) : encodeCharacter(character);
-    start += character === undefined ? 1 : sequence.length;
+  let runStart = 0;
+  for (let at = 0; at < bytes.length;) {
+    const length = sequenceLength(bytes, at);
+    if (length === 0) {
+      text += encodeUtf8(bytes.subarray(runStart, at)) + escapeByte(bytes[at] ?? 0);
+      runStart = at + 1;
+    }
+    at += Math.max(length, 1);
   }
-  return text;
+  return text + encodeUtf8(bytes.subarray(runStart));
 }
 
-/** The character that the bytes are, if they are valid UTF-8: then they encode back to themselves. */
-function soleCharacter(sequence: Uint8Array): string | undefined {
-  const text = decoder.decode(sequence);
-  const again = encoder.encode(text);
-  return again.length === sequence.length && again.every((byte, index) => byte === sequence[index])
-    ? text
-    : undefined;
+/** Bytes of the valid UTF-8 sequence that starts at a place (RFC 3629, section 4); 0 if none does. */
+function sequenceLength(bytes: Uint8Array, start: number): number {
+  const lead = bytes[start] ?? 0;
+  if (lead < 0x80) return 1;
+  if (lead < 0xc2 || lead > 0xf4) return 0;
+  // The second byte also rules out overlong forms, surrogates, and what is beyond U+10FFFF.
+  const [lowest, highest] = SECOND_BYTE_BOUNDS[lead] ?? [0x80, 0xbf];
+  const second = bytes[start + 1] ?? 0;
+  if (second < lowest || second > highest) return 0;
+  const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  for (let index = 2; index < length; index++) {
+    if (((bytes[start + index] ?? 0) & 0xc0) !== 0x80) return 0;
+  }
+  return length;
+}
+
+const SECOND_BYTE_BOUNDS: Readonly<Record<number, readonly [number, number]>> = {
+  0xe0: [0xa0, 0xbf],
+  0xed: [0x80, 0x9f],
+  0xf0: [0x90, 0xbf],
+  0xf4: [0x80, 0x8f],
+};
+
+function encodeUtf8(bytes: Uint8Array): string {
+  if (bytes.length === 0) return '';
+  const text = decoder.decode(bytes);
+  return PLAIN_ASCII.test(text) ? text : Array.from(text, encodeCharacter).join('');
 }
 
 function encodeCharacter(character: string): string {
@@ -172,12 +191,6 @@ function encodeCharacter(character: string): string {
 
 function escapeByte(byte: number): string {
   return `\\x${byte.toString(16).padStart(2, '0')}`;
-}
-
-function sequenceLength(leadByte: number): number {
-  if (leadByte < 0xc0) return 1;
-  if (leadByte < 0xe0) return 2;
-  return leadByte < 0xf0 ? 3 : 4;
 }
 
 function decode(text: string): Uint8Array | Refusal {

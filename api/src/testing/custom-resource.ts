@@ -64,10 +64,18 @@ export function admissionOf(schema: SchemaNode): (object: unknown) => readonly s
   });
   const isValid = ajv.compile(withoutUnknownFields(schema));
   return (object) => {
-    const defaulted: unknown = structuredClone(object);
+    const defaulted = withoutNulls(object);
     if (!isValid(defaulted)) return [ajv.errorsText(isValid.errors)];
     return [...brokenRules(schema, defaulted)];
   };
+}
+
+/** The API server drops a field, or a map's entry, that is null. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).filter(([, field]) => field !== null);
+  return Object.fromEntries(kept.map(([name, field]) => [name, withoutNulls(field)]));
 }
 
 function withoutUnknownFields(schema: SchemaNode): SchemaNode {

@@ -202,7 +202,6 @@ export const proposalObject = record(
 
 const junk: fc.Arbitrary<unknown> = fc.constantFrom(
   ...[
-    null,
     true,
     0,
     -1,
@@ -213,6 +212,7 @@ const junk: fc.Arbitrary<unknown> = fc.constantFrom(
     'monitor',
     [],
     [null],
+    [[]],
     {},
     { x: 1 },
     'x'.repeat(2000),
