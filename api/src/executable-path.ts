@@ -14,7 +14,6 @@ export type ExecutablePath = string & { readonly [executablePath]: true };
  */
 export type ExecutableKind = 'file' | 'deleted' | 'memfd' | 'foreignMount';
 
-export const MIN_PATH_BYTES = 2;
 /** PATH_MAX of Linux without the terminating NUL. */
 export const MAX_PATH_BYTES = 4095;
 /** Longest text form: an escaped byte takes four characters. */
