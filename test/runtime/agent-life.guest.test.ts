@@ -16,6 +16,7 @@ const MAIN = { name: 'main', command: [PAUSE] };
 const BOUND_LATE_BUDGET_MS = 1_000;
 /** A guest's clock runs slower than its promises where two of them share the machine. */
 const SLOW_GUEST_FACTOR = 5;
+const MANY_CONTAINERS = 40;
 /** containerd's request timeout is 2 s. */
 const LONGER_THAN_NRI_WAITS_MS = 3_000;
 
@@ -153,6 +154,22 @@ enforcedSuite("the agent's life", (suite) => {
       for (const pod of pods) await deniedSoon(cri, pod);
     } finally {
       for (const pod of pods) await removePod(cri, pod);
+    }
+  });
+
+  it('field 63: an agent takes over many containers at once', async () => {
+    const names = Array.from({ length: MANY_CONTAINERS }, (_, index) => `c${index}`);
+    const allowed = Object.fromEntries(names.map((name) => [name, [PAUSE]]));
+    await suite.enforcer.apply({ name: 'many', mode: 'protect', allowed });
+    await suite.enforcer.agent.signal('SIGTERM');
+    const containers = names.map((name) => ({ name, command: [PAUSE] }));
+    const pod = await runPod(cri, { name: 'many', runtime, labels: { [POLICY_LABEL]: 'many' }, containers });
+    try {
+      await suite.enforcer.restart();
+      for (const name of [names[0], names.at(-1)]) await mustBeDenied(cri, pod, name ?? '', ['/usr/bin/id']);
+      assert.equal(suite.enforcer.agent.exitCode, undefined);
+    } finally {
+      await removePod(cri, pod);
     }
   });
 

@@ -10,6 +10,8 @@ const PAUSE = '/opt/test/pause';
 const ATTACK = '/opt/test/attack';
 /** What the attacker wants to run; it prints that it ran. */
 const FORBIDDEN = '/opt/test/marker';
+/** The same program on the node: static, so it runs wherever its file is found. */
+const FORBIDDEN_ON_NODE = '/run/payload/marker';
 /** A listed path that some attacks imitate. */
 const LISTED = '/opt/test/tiny';
 /** A directory of the node in which the forbidden program stands under the listed path. */
@@ -40,7 +42,7 @@ const ATTACKS: readonly (readonly [name: string, ...argv: string[]])[] = [
   ['a file system that is mounted nowhere', 'user-fsmount', FORBIDDEN, 'tiny'],
   ['field 36: the mount namespace of the node', 'setns', HOST_INIT, '/usr/bin/id'],
   ['field 36: the same by an orphan', 'setns-orphan', HOST_INIT, '/usr/bin/id'],
-  ["another process's root", 'plain', `/proc/${HOST_INIT}/root/usr/bin/id`],
+  ["another process's root", 'plain', `/proc/${HOST_INIT}/root${FORBIDDEN_ON_NODE}`],
   ['an orphan', 'orphan', FORBIDDEN],
   ['a vforked child', 'vfork', FORBIDDEN],
   ["a vforked child of the parent's", 'vfork-sibling', FORBIDDEN],
@@ -143,7 +145,7 @@ enforcedSuite('attacks from inside a container', (suite) => {
 async function prepareImitation(): Promise<void> {
   const imitation = `${IMITATION}${LISTED}`;
   await mkdir(dirname(imitation), { recursive: true });
-  await copyFile('/run/payload/marker', imitation);
+  await copyFile(FORBIDDEN_ON_NODE, imitation);
 }
 
 async function exitCode(
