@@ -1,6 +1,7 @@
 import type { ViolationReason } from '@runtime-enforcer/api/violation';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { KernelMaps } from './maps.ts';
+import type { NodeSettings } from './node-settings.ts';
 
 /** Where the program is attached, and why there. */
 export interface EnforcerAttachment {
@@ -20,6 +21,8 @@ export interface EnforcerAttachment {
 
 /** What an operator at the node put above every policy's mode: `monitor` denies nothing, `off` checks nothing. */
 export type Override = 'none' | 'monitor' | 'off';
+
+export const OVERRIDES = ['none', 'monitor', 'off'] as const satisfies readonly Override[];
 
 /** Who started a program: see `ExecOrigin` of the API; the kernel tells these three. */
 export type KernelOrigin = 'entrypoint' | 'exec' | 'unknown';
@@ -86,6 +89,9 @@ export interface KernelEnforcer {
   seen(lookup: ContainerLookup): Promise<readonly SeenEntry[]>;
   /** To be called once, when containers can be looked up. Records that waited in the kernel come first. */
   startEvents(lookup: ContainerLookup, onBatch: (events: readonly ExecEvent[]) => void): void;
+  /** Whether the links are still there: somebody at the node may have released it. */
+  attached(): Promise<boolean>;
+  readonly settings: NodeSettings;
   override(): Override;
   setOverride(override: Override): void;
   /** True until {@link commit} where new maps replace old ones that still decide. */
