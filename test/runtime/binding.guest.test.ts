@@ -139,7 +139,7 @@ enforcedSuite('binding', (suite) => {
             assert.match(
               error.message,
               new RegExp(
-                `pod 'default/${policy}' has policy '${policy}' associated, but the policy does not exist`,
+                `pod default/${policy} has policy ${policy} associated, but the policy does not exist`,
               ),
             );
             return true;

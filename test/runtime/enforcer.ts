@@ -8,6 +8,7 @@ const STATE_ROOT = '/run/enforcer';
 
 /** A violation as the agent writes it to its file, as far as the tests look at it. */
 export interface ViolationLine {
+  readonly event: 'policy_violation';
   readonly namespace: string;
   readonly policyName: string;
   readonly podName: string;
@@ -33,7 +34,7 @@ export interface Enforcer {
   /** Writes any text as a policy's file and returns at once. */
   write(name: string, text: string): Promise<void>;
   remove(name: string): Promise<void>;
-  /** All violations so far, one line each, oldest first. */
+  /** All lines about violations so far, oldest first; a later line of the same violation has a higher count. */
   violations(): Promise<readonly ViolationLine[]>;
   /** Waits for a violation that holds all the given fields. */
   violation(fields: Partial<ViolationLine>, budgetMs?: number): Promise<ViolationLine>;
@@ -112,10 +113,10 @@ async function readViolations(file: string): Promise<readonly ViolationLine[]> {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
   }
   // The last line may be half written.
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as ViolationLine);
+  const lines = text.split('\n').slice(0, -1);
+  return lines
+    .map((line) => JSON.parse(line) as ViolationLine | { readonly event: 'policy_violation_overflow' })
+    .filter((line) => line.event === 'policy_violation');
 }
 
 function holds(line: ViolationLine, fields: Partial<ViolationLine>): boolean {
