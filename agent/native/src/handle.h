@@ -2,8 +2,8 @@
 /*
  * What JavaScript holds of a C++ object: an external with a type tag, so that a foreign value is a TypeError
  * and never a wild pointer. A type T has `static constexpr napi_type_tag tag`, `static constexpr const char
- * *kind`, and `static constexpr bool closed_by_collector`: false where losing the last reference must not end
- * what the object stands for (an attached program, a held lock).
+ * *kind`, and `bool may_be_collected() const`: false while losing the last reference must not end what the
+ * object stands for (an attached program, a held lock).
  */
 #ifndef RUNTIME_ENFORCER_HANDLE_H
 #define RUNTIME_ENFORCER_HANDLE_H
@@ -21,7 +21,7 @@ template <typename T> Napi::Value wrap(Napi::Env env, std::shared_ptr<T> resourc
 	using Holder = std::shared_ptr<T>;
 	auto holder = std::make_unique<Holder>(std::move(resource));
 	auto external = Napi::External<Holder>::New(env, holder.get(), [](Napi::Env, Holder *collected) {
-		if (T::closed_by_collector)
+		if ((*collected)->may_be_collected())
 			delete collected;
 	});
 	holder.release();

@@ -23,7 +23,10 @@ namespace enforcer
 struct Lock {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d05, 0x8a1c5b7e94d2f605};
 	static constexpr const char *kind = "lock";
-	static constexpr bool closed_by_collector = false;
+	bool may_be_collected() const
+	{
+		return !fd;
+	}
 
 	std::unique_ptr<Fd> fd;
 };

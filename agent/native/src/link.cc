@@ -43,7 +43,7 @@ static Napi::Value open_pinned_link(const Napi::CallbackInfo &info)
 	const std::string path = string_argument(info[0], "path");
 	{
 		const Fd fd = open_pinned(path, "openPinnedLink");
-		require_pinned_kind(fd.get(), "bpf_link", path, "openPinnedLink");
+		require_pinned_kind(fd.get(), "bpf-link", path, "openPinnedLink");
 	}
 	Messages messages;
 	auto link = std::make_shared<Link>();

@@ -16,7 +16,10 @@ namespace enforcer
 struct Map {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d01, 0x8a1c5b7e94d2f601};
 	static constexpr const char *kind = "map";
-	static constexpr bool closed_by_collector = true;
+	bool may_be_collected() const
+	{
+		return true;
+	}
 
 	std::string name;
 	uint32_t type;

@@ -19,7 +19,10 @@ namespace enforcer
 struct Object {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d02, 0x8a1c5b7e94d2f602};
 	static constexpr const char *kind = "BPF object";
-	static constexpr bool closed_by_collector = true;
+	bool may_be_collected() const
+	{
+		return true;
+	}
 
 	bpf_object *object = nullptr;
 

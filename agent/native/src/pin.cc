@@ -12,6 +12,12 @@
 namespace enforcer
 {
 
+/* Names with a dot are reserved in a BPF file system; the kernel calls them "not permitted". */
+static bool has_reserved_name(const std::string &path)
+{
+	return path.find('.', path.rfind('/') + 1) != std::string::npos;
+}
+
 /* "" if the path's directory is in a BPF file system, or cannot be looked at. */
 static std::string wrong_file_system(const std::string &path)
 {
@@ -28,7 +34,11 @@ void pin_object(int fd, const std::string &subject, const std::string &path)
 {
 	if (bpf_obj_pin(fd, path.c_str())) {
 		const int error = errno;
-		fail(error, "pin", subject + " at " + path, error == EEXIST ? "" : wrong_file_system(path));
+		const bool reserved = error == EPERM && has_reserved_name(path);
+		fail(error, "pin", subject + " at " + path,
+		     reserved	       ? "a name in a BPF file system must not contain a dot"
+		     : error == EEXIST ? ""
+				       : wrong_file_system(path));
 	}
 }
 

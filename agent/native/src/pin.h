@@ -16,7 +16,7 @@ void pin_object(int fd, const std::string &subject, const std::string &path);
 /* Opens what is pinned at the path. */
 Fd open_pinned(const std::string &path, const std::string &operation);
 
-/* Throws a Failure with EINVAL unless `fd` is of that kind: "bpf-map", "bpf-prog" or "bpf_link". */
+/* Throws a Failure with EINVAL unless `fd` is of that kind: "bpf-map", "bpf-prog" or "bpf-link". */
 void require_pinned_kind(int fd, const std::string &kind, const std::string &path,
 			 const std::string &operation);
 

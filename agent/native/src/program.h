@@ -15,7 +15,10 @@ namespace enforcer
 struct Program {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d03, 0x8a1c5b7e94d2f603};
 	static constexpr const char *kind = "BPF program";
-	static constexpr bool closed_by_collector = true;
+	bool may_be_collected() const
+	{
+		return true;
+	}
 
 	std::shared_ptr<Object> object;
 	bpf_program *program;
@@ -25,7 +28,10 @@ struct Program {
 struct Link {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d04, 0x8a1c5b7e94d2f604};
 	static constexpr const char *kind = "BPF link";
-	static constexpr bool closed_by_collector = false;
+	bool may_be_collected() const
+	{
+		return !link;
+	}
 
 	bpf_link *link = nullptr;
 

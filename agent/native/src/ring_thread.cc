@@ -30,18 +30,20 @@ static constexpr timespec PAUSE_WITHOUT_RECORDS = {0, 1'000'000};
 struct Rings {
 	static constexpr napi_type_tag tag = {0x52e4f0a17c3b4d06, 0x8a1c5b7e94d2f606};
 	static constexpr const char *kind = "ring thread";
-	static constexpr bool closed_by_collector = true;
+	bool may_be_collected() const
+	{
+		return true;
+	}
 
 	std::vector<std::unique_ptr<RingReader>> readers;
-	std::unique_ptr<Fd> wake;
-	Batch batch; /* the thread's while it reads, JavaScript's while `handed_over` */
+	std::unique_ptr<Fd> wake; /* empty once the thread has ended */
+	Batch batch;		  /* the thread's while it reads, JavaScript's while `handed_over` */
 	std::thread thread;
 	std::mutex mutex;
 	std::condition_variable changed;
 	bool handed_over = false;
 	std::atomic<bool> stopping = false;
 	napi_threadsafe_function to_javascript = nullptr;
-	bool finished = false;
 	std::optional<Napi::Promise::Deferred> stopped;
 
 	void request_stop()
@@ -51,7 +53,8 @@ struct Rings {
 			stopping = true;
 		}
 		changed.notify_all();
-		eventfd_write(wake->get(), 1);
+		if (wake)
+			eventfd_write(wake->get(), 1);
 	}
 
 	void taken()
@@ -104,7 +107,11 @@ struct Rings {
 	}
 };
 
-/* An exception of the receiver surfaces like that of any callback: as uncaught. */
+/*
+ * The batch counts as taken when JavaScript says so in a later turn of its loop (ringsTaken). Were it taken
+ * here, the thread would queue the next one in time for the same turn, and a storm would starve everything
+ * else.
+ */
 static void deliver(napi_env env, napi_value receiver, void *, void *data)
 {
 	auto *rings = static_cast<Rings *>(data);
@@ -118,9 +125,9 @@ static void deliver(napi_env env, napi_value receiver, void *, void *data)
 		std::copy(batch.offsets.begin(), batch.offsets.end(), offsets.Data());
 		Napi::Function(env, receiver).Call({Napi::Number::New(env, batch.ring), bytes, offsets});
 	} catch (const Napi::Error &error) {
+		/* Surfaces like that of any callback: as uncaught. */
 		napi_fatal_exception(env, error.Value());
 	}
-	rings->taken();
 }
 
 static void join_before_exit(void *data)
@@ -140,7 +147,7 @@ static void finish(napi_env env, void *data, void *)
 		rings.thread.join();
 	napi_remove_env_cleanup_hook(env, join_before_exit, &rings);
 	rings.readers.clear();
-	rings.finished = true;
+	rings.wake.reset();
 	if (rings.stopped) {
 		const Napi::HandleScope scope(env);
 		rings.stopped->Resolve(Napi::Env(env).Undefined());
@@ -195,6 +202,12 @@ static Napi::Value start_rings(const Napi::CallbackInfo &info)
 	return wrap(info.Env(), rings);
 }
 
+static Napi::Value rings_taken(const Napi::CallbackInfo &info)
+{
+	unwrap<Rings>(info[0])->taken();
+	return info.Env().Undefined();
+}
+
 static Napi::Value stop_rings(const Napi::CallbackInfo &info)
 {
 	const auto rings = unwrap<Rings>(info[0]);
@@ -202,7 +215,7 @@ static Napi::Value stop_rings(const Napi::CallbackInfo &info)
 		fail(EALREADY, "stop", "the ring thread");
 	auto stopped = Napi::Promise::Deferred::New(info.Env());
 	rings->request_stop();
-	if (rings->finished)
+	if (!rings->wake)
 		stopped.Resolve(info.Env().Undefined());
 	else
 		rings->stopped.emplace(stopped);
@@ -212,6 +225,7 @@ static Napi::Value stop_rings(const Napi::CallbackInfo &info)
 void export_rings(Napi::Env env, Napi::Object exports)
 {
 	exports.Set("startRings", Napi::Function::New<guarded<start_rings>>(env));
+	exports.Set("ringsTaken", Napi::Function::New<guarded<rings_taken>>(env));
 	exports.Set("stopRings", Napi::Function::New<guarded<stop_rings>>(env));
 }
 

@@ -75,6 +75,7 @@ export interface Binding {
     receiver: (ring: number, data: Uint8Array, offsets: Uint32Array) => void,
     maxBatch: number,
   ): Handle;
+  ringsTaken(rings: Handle): void;
   stopRings(rings: Handle): Promise<void>;
   cgroupId(path: string): bigint;
   filesystemMagic(path: string): number;

@@ -30,7 +30,10 @@ export function bindNative(binding: Binding): Native {
     startRings: (rings, onBatch, { maxBatch }) => {
       const handle = binding.startRings(
         rings.map(handleOfMap),
-        (ring, data, offsets) => onBatch(ring, { data, offsets }),
+        (ring, data, offsets) => {
+          setImmediate(() => binding.ringsTaken(handle));
+          onBatch(ring, { data, offsets });
+        },
         maxBatch,
       );
       let stopped: Promise<void> | undefined;

@@ -150,8 +150,8 @@ export interface Native {
   programById(id: number): KernelProgram;
   /**
    * Reads the rings in turn on a thread of its own and calls `onBatch` with the ring's index and at most
-   * `maxBatch` records (1 to 65,536). The thread reads on when `onBatch` has returned; until then records wait in
-   * the ring. Keeps the process alive until `stop()`. A ring must have one reader only.
+   * `maxBatch` records (1 to 65,536). At most one batch comes in a turn of the loop; until it was taken, records
+   * wait in the ring. Keeps the process alive until `stop()`. A ring must have one reader only.
    */
   startRings(
     rings: readonly NativeMap[],
