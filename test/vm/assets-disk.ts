@@ -39,9 +39,9 @@ export async function diskAsset(images: readonly ImageTar[], progress: Progress)
   );
   const node = await stat(NODE_BINARY);
   const asset: Asset = {
-    kind: 'disk',
+    kind: images.length === 0 ? 'disk' : 'disk-with-images',
     key: contentKey([DISK_RECIPE, rootAsset().key, process.version, String(node.size), ...digests]),
-    title: `the guest's disk with ${images.length} container images`,
+    title: `a guest's disk with ${images.length} container images`,
     make: async (directory) => await makeDisk(rootTar, images, directory),
   };
   return join(await cachedAsset(asset, progress), 'disk.img');

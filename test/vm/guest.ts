@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { appendFile, copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, copyFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildTestImages } from '../images/build.ts';
 import { diskAsset } from './assets-disk.ts';
@@ -11,6 +10,7 @@ import { type PayloadItem, runArchive } from './guest-initramfs.ts';
 import { guestOutput } from './guest-output.ts';
 import { runGuestProcess } from './guest-process.ts';
 import type { KernelSeries } from './kernel-series.ts';
+import { runDirectory } from './run-directory.ts';
 import { printProgress } from './progress.ts';
 import { qemuArguments } from './qemu-command.ts';
 
@@ -31,7 +31,10 @@ export interface GuestOptions {
   instructionCounted?: boolean;
   /** `hybrid` is systemd's layout of that name: controllers in version 1, version 2 at `/sys/fs/cgroup/unified`. */
   cgroups?: 'v2' | 'hybrid';
-  /** Start containerd first and wait until it answers; its process id is in `/run/containerd.pid`. */
+  /**
+   * Start containerd, with the test images in its store, and wait until it answers; its process id is in
+   * `/run/containerd.pid`, its log in `/var/log/containerd.log`.
+   */
   containerd?: boolean;
   payload: readonly PayloadItem[];
   /** Runs as root, found in PATH, in `/`. */
@@ -66,11 +69,11 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
   const [qemu, kernel, disk] = [
     await qemuAsset(printProgress),
     await kernelAsset(options.kernel, printProgress),
-    await diskAsset(await buildTestImages(printProgress), printProgress),
+    await diskAsset(options.containerd === true ? await buildTestImages(printProgress) : [], printProgress),
   ];
   const mark = `@guest-${randomBytes(MARK_BYTES).toString('hex')}`;
   const instructionCounted = options.instructionCounted ?? false;
-  const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-guest-'));
+  const directory = await runDirectory();
   try {
     const initramfs = join(directory, 'initramfs');
     await copyFile(kernel.modulesArchive, initramfs);
