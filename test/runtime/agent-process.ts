@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline';
 import { eventually } from './eventually.ts';
 
 /** The bundled agent in a guest. */
-export const AGENT_PROGRAM = '/run/payload/agent/main.mjs';
+export const AGENT_PROGRAM = '/run/payload/agent/agent.mjs';
 
-const CONNECTED = 'connected to the container runtime';
+const READY = 'agent is ready';
 const START_BUDGET_MS = 60_000;
 const TAIL_LINES = 12;
 
@@ -65,13 +65,13 @@ export function spawnAgent(
   };
 }
 
-/** Starts the agent and waits until the container runtime asks it about containers. */
+/** Starts the agent and waits until it has taken over what runs and is asked about what starts. */
 export async function startAgent(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<AgentProcess> {
   const agent = spawnAgent(args, env);
-  await agent.waitFor({ msg: CONNECTED }, START_BUDGET_MS);
+  await agent.waitFor({ msg: READY }, START_BUDGET_MS);
   return agent;
 }
 
