@@ -3,6 +3,8 @@
 # second serial port, says how it ended and powers off. /run/guest/settings comes from the host.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 busybox() { /run/guest/busybox "$@"; }
+mkdir() { busybox mkdir "$@"; }
+mount() { busybox mount "$@"; }
 . /run/guest/settings
 OUTPUT=/dev/ttyS1
 
@@ -42,8 +44,8 @@ else
 fi
 mount --make-rshared /
 modprobe overlay || die "cannot load the module overlay"
-ip link set lo up || die "cannot bring up the loopback interface"
-hostname guest
+busybox ip link set lo up || die "cannot bring up the loopback interface"
+busybox hostname guest
 echo 1 > /proc/sys/kernel/panic_on_oops
 ulimit -l unlimited
 ulimit -n 1048576
@@ -65,7 +67,7 @@ if [ "$CONTAINERD" = yes ]; then
   done
 fi
 
-echo "$MARK ready $(cut -d ' ' -f 1 /proc/uptime)" > $OUTPUT
+echo "$MARK ready $(busybox cut -d ' ' -f 1 /proc/uptime)" > $OUTPUT
 busybox sh /run/guest/command < /dev/null > $OUTPUT 2>&1
 code=$?
 if [ "$CONTAINERD" = yes ] && [ $code -ne 0 ]; then
