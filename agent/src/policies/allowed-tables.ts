@@ -1,0 +1,213 @@
+import { LIST_ID_BYTES } from '../kernel/gen/abi.ts';
+import type { AllowedTable } from '../kernel/maps.ts';
+import { isNativeError } from '../kernel/native.ts';
+import type { PathInterner } from './path-interner.ts';
+
+/** Entries of one batch: long enough to spare system calls, short enough to let others have their turn. */
+const BATCH_ENTRIES_MAX = 16_384;
+const VALUE_BYTES = 4;
+
+/** A table cannot take all paths of a list. */
+export class TableFullError extends Error {
+  override readonly name = 'TableFullError';
+  readonly keyBytes: number;
+
+  constructor(keyBytes: number, capacity: number) {
+    super(
+      `the table for paths of up to ${keyBytes - LIST_ID_BYTES} bytes is full (it holds ${capacity}); ` +
+        'start the agent with a higher --capacity',
+    );
+    this.keyBytes = keyBytes;
+  }
+}
+
+/** One list as the tables take it: paths by number. */
+export interface ListEntries {
+  readonly id: number;
+  readonly paths: Uint32Array;
+}
+
+/** The tables of allowed paths in the kernel. Work is done off the loop, that of several callers at once. */
+export interface AllowedTables {
+  /**
+   * Writes a list's entries and reads them back. Rejects with a {@link TableFullError} or a NativeError; then
+   * nothing of the list is left.
+   */
+  add(list: ListEntries): Promise<void>;
+  /** Rejects with a NativeError; what is left then is found by nobody. */
+  remove(list: ListEntries): Promise<void>;
+  /** How many of the list's entries the kernel has. */
+  present(list: ListEntries): Promise<number>;
+  /** How many of the list's paths belong into the table of that key size. */
+  entriesIn(list: { readonly paths: Uint32Array }, keyBytes: number): number;
+  /** Longest path that a table takes, in bytes. */
+  readonly pathBytesMax: number;
+}
+
+interface Job {
+  readonly list: ListEntries;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The keys of some lists that belong into one table. */
+interface TableKeys {
+  readonly table: AllowedTable;
+  readonly keys: Buffer;
+  readonly count: number;
+}
+
+export function createAllowedTables(tables: readonly AllowedTable[], paths: PathInterner): AllowedTables {
+  const add = batched(async (lists) => {
+    const failed = await addAll(lists).catch(asError);
+    if (failed === undefined) return lists.map(() => undefined);
+    // One list that does not fit must not keep the others out.
+    const results: (Error | undefined)[] = [];
+    for (const list of lists) {
+      const error = await addAll([list]).catch(asError);
+      if (error !== undefined) await removeAll([list]);
+      results.push(error);
+    }
+    return results;
+  });
+  const remove = batched(async (lists) => {
+    await removeAll(lists);
+    return lists.map(() => undefined);
+  });
+
+  async function addAll(lists: readonly ListEntries[]): Promise<undefined> {
+    const perTable = keysByTable(tables, paths, lists);
+    await Promise.all(
+      perTable.map(async ({ table, keys, count }) => {
+        try {
+          await table.map.updateMany(keys, new Uint8Array(count * VALUE_BYTES).fill(1), count);
+        } catch (error) {
+          if (isNativeError(error) && error.code === 'E2BIG') {
+            throw new TableFullError(table.keyBytes, table.map.maxEntries);
+          }
+          throw error;
+        }
+        const found = await table.map.lookupMany(keys, count);
+        const missing = found.indexOf(0);
+        if (missing >= 0)
+          throw new Error(`an entry of table ${table.map.name} is gone just after it was written`);
+      }),
+    );
+    return undefined;
+  }
+
+  async function removeAll(lists: readonly ListEntries[]): Promise<void> {
+    await Promise.all(
+      keysByTable(tables, paths, lists).map(({ table, keys, count }) => table.map.deleteMany(keys, count)),
+    );
+  }
+
+  return {
+    add,
+    remove,
+    async present(list) {
+      const found = await Promise.all(
+        keysByTable(tables, paths, [list]).map(({ table, keys, count }) => table.map.lookupMany(keys, count)),
+      );
+      return found.reduce((sum, flags) => sum + flags.reduce((count, flag) => count + flag, 0), 0);
+    },
+    entriesIn({ paths: list }, keyBytes) {
+      const smaller = Math.max(
+        0,
+        ...tables.map((table) => table.keyBytes).filter((bytes) => bytes < keyBytes),
+      );
+      return list.reduce((count, path) => {
+        const bytes = paths.byteLength(path) + LIST_ID_BYTES;
+        return bytes > smaller && bytes <= keyBytes ? count + 1 : count;
+      }, 0);
+    },
+    pathBytesMax: Math.max(...tables.map(({ keyBytes }) => keyBytes)) - LIST_ID_BYTES,
+  };
+}
+
+/** Collects what is asked for in one turn of the loop, and while a batch is under way. */
+function batched(
+  run: (lists: readonly ListEntries[]) => Promise<readonly (Error | undefined)[]>,
+): (list: ListEntries) => Promise<void> {
+  const waiting: Job[] = [];
+  let working = false;
+
+  const work = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = takeBatch(waiting);
+      try {
+        const results = await run(batch.map(({ list }) => list));
+        batch.forEach((job, index) => {
+          const error = results[index];
+          if (error === undefined) job.resolve();
+          else job.reject(error);
+        });
+      } catch (error) {
+        for (const job of batch) job.reject(asError(error));
+      }
+    }
+    working = false;
+  };
+
+  return (list) => {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    waiting.push({ list, resolve: () => resolve(undefined), reject });
+    if (!working) {
+      working = true;
+      setImmediate(() => void work());
+    }
+    return promise;
+  };
+}
+
+function takeBatch(waiting: Job[]): Job[] {
+  let entries = 0;
+  let jobs = 0;
+  for (const { list } of waiting) {
+    entries += list.paths.length;
+    if (jobs > 0 && entries > BATCH_ENTRIES_MAX) break;
+    jobs++;
+  }
+  return waiting.splice(0, jobs);
+}
+
+/** Throws a RangeError for a path that no table takes; callers check that first. */
+function keysByTable(
+  tables: readonly AllowedTable[],
+  paths: PathInterner,
+  lists: readonly ListEntries[],
+): TableKeys[] {
+  const counts = new Uint32Array(tables.length);
+  const tableOf = (path: number): number => {
+    const bytes = paths.byteLength(path) + LIST_ID_BYTES;
+    const index = tables.findIndex(({ keyBytes }) => bytes <= keyBytes);
+    if (index < 0) throw new RangeError(`a path of ${bytes - LIST_ID_BYTES} bytes fits into no table`);
+    return index;
+  };
+  for (const { paths: list } of lists) {
+    for (const path of list) {
+      const index = tableOf(path);
+      counts[index] = (counts[index] ?? 0) + 1;
+    }
+  }
+  const filled = new Uint32Array(tables.length);
+  const buffers = tables.map(({ keyBytes }, index) => Buffer.alloc(keyBytes * (counts[index] ?? 0)));
+  for (const { id, paths: list } of lists) {
+    for (const path of list) {
+      const index = tableOf(path);
+      const buffer = buffers[index];
+      const offset = (filled[index] ?? 0) * (tables[index]?.keyBytes ?? 0);
+      if (buffer === undefined) continue;
+      buffer.writeUInt32LE(id, offset);
+      paths.write(path, buffer, offset + LIST_ID_BYTES);
+      filled[index] = (filled[index] ?? 0) + 1;
+    }
+  }
+  return tables
+    .map((table, index) => ({ table, keys: buffers[index] ?? Buffer.alloc(0), count: counts[index] ?? 0 }))
+    .filter(({ count }) => count > 0);
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
