@@ -107,6 +107,15 @@ struct Rings {
 	}
 };
 
+/* Whether JavaScript still runs: a worker that is being terminated refuses every call. */
+static bool is_alive(napi_env env)
+{
+	napi_value global = nullptr;
+	bool found = false;
+	return napi_get_global(env, &global) == napi_ok &&
+	       napi_has_named_property(env, global, "Object", &found) == napi_ok;
+}
+
 /*
  * The batch counts as taken when JavaScript says so in a later turn of its loop (ringsTaken). Were it taken
  * here, the thread would queue the next one in time for the same turn, and a storm would starve everything
@@ -126,7 +135,8 @@ static void deliver(napi_env env, napi_value receiver, void *, void *data)
 		Napi::Function(env, receiver).Call({Napi::Number::New(env, batch.ring), bytes, offsets});
 	} catch (const Napi::Error &error) {
 		/* Surfaces like that of any callback: as uncaught. */
-		napi_fatal_exception(env, error.Value());
+		if (is_alive(env))
+			napi_fatal_exception(env, error.Value());
 	}
 }
 
@@ -150,7 +160,11 @@ static void finish(napi_env env, void *data, void *)
 	rings.wake.reset();
 	if (rings.stopped) {
 		const Napi::HandleScope scope(env);
-		rings.stopped->Resolve(Napi::Env(env).Undefined());
+		try {
+			rings.stopped->Resolve(Napi::Env(env).Undefined());
+		} catch (const Napi::Error &) {
+			/* JavaScript is being shut down. */
+		}
 		rings.stopped.reset();
 	}
 }

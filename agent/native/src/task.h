@@ -43,15 +43,13 @@ template <typename Result> class Task : public Napi::AsyncWorker
 	}
 	void OnOK() override
 	{
-		try {
-			deferred_.Resolve(deliver_(Env(), *result_));
-		} catch (const Napi::Error &error) {
-			deferred_.Reject(error.Value());
-		}
+		settle([this] { deferred_.Resolve(deliver_(Env(), *result_)); });
 	}
 	void OnError(const Napi::Error &error) override
 	{
-		deferred_.Reject(failure_ ? to_javascript(Env(), *failure_).Value() : error.Value());
+		settle([&] {
+			deferred_.Reject(failure_ ? to_javascript(Env(), *failure_).Value() : error.Value());
+		});
 	}
 
       private:
@@ -59,6 +57,15 @@ template <typename Result> class Task : public Napi::AsyncWorker
 	    : Napi::AsyncWorker(env, "runtime-enforcer"), deferred_(Napi::Promise::Deferred::New(env)),
 	      work_(std::move(work)), deliver_(std::move(deliver))
 	{
+	}
+
+	/* All that can fail here is JavaScript that is being shut down; nobody waits for the promise then. */
+	template <typename Settle> static void settle(Settle action)
+	{
+		try {
+			action();
+		} catch (const Napi::Error &) {
+		}
 	}
 
 	Napi::Promise::Deferred deferred_;

@@ -80,7 +80,7 @@ function parseMembers(body: string, constantValue: (word: string) => number): Ab
     .map((member) => member.trim())
     .filter((member) => member !== '')
     .map((member) => {
-      const [, name, value] = /^(\w+) = (\w+)$/.exec(member) ?? [];
+      const [, name, value] = /^(\w+)\s*=\s*(\w+)$/.exec(member) ?? [];
       if (name === undefined || value === undefined)
         throw new Error(`abi.h: enum member '${member}' needs an explicit value`);
       return { name, value: constantValue(value) };
@@ -94,7 +94,7 @@ function layOut(name: string, body: string, constantValue: (word: string) => num
   let alignment = 1;
   for (const declaration of body.split(';').map((line) => line.trim())) {
     if (declaration === '') continue;
-    const [, type = '', field, length] = /^(\w+) (\w+)(?:\[(\w+)\])?$/.exec(declaration) ?? [];
+    const [, type = '', field, length] = /^(\w+)\s+(\w+)(?:\[(\w+)\])?$/.exec(declaration) ?? [];
     const each = FIELD_BYTES[type];
     if (field === undefined || each === undefined)
       throw new Error(`abi.h: struct ${name}: cannot read field '${declaration}'`);

@@ -1,7 +1,4 @@
-import { execFile } from 'node:child_process';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { Worker } from 'node:worker_threads';
 
 import { describe, expect, test } from 'vitest';
 
@@ -9,8 +6,6 @@ import { loadNative, type NativeMap, type RingBatch } from './native.ts';
 import { counter, hashMap, mapOf, RECORDS_OBJECT, trigger, watchThisProcess } from './native-test-objects.ts';
 
 const native = loadNative();
-const NATIVE_URL = new URL('native.ts', import.meta.url).href;
-const OBJECTS_URL = new URL('native-test-objects.ts', import.meta.url).href;
 
 interface Watch {
   readonly rings: readonly [NativeMap, NativeMap];
@@ -182,49 +177,5 @@ describe('arguments', () => {
     expect(() => native.startRings([ring], ignore, { maxBatch: 0 })).toThrow(RangeError);
     expect(() => native.startRings([ring], ignore, { maxBatch: 65_537 })).toThrow(RangeError);
     ring.close();
-  });
-});
-
-describe('the end of a process or thread', () => {
-  const start = `
-    const { loadNative } = await import(${JSON.stringify(NATIVE_URL)});
-    const { RECORDS_OBJECT, trigger, watchThisProcess } = await import(${JSON.stringify(OBJECTS_URL)});
-    const native = loadNative();
-    const object = native.load(RECORDS_OBJECT, watchThisProcess(10, 0));
-    object.programs.get('write_on_system_call').attach();
-    const rings = [object.maps.get('first'), object.maps.get('second')];`;
-
-  test('an exception of the receiver is uncaught, as in any callback', async () => {
-    const program = `${start}
-      native.startRings(rings, () => { throw new Error('the receiver failed'); }, { maxBatch: 8 });
-      trigger();`;
-    await expect(
-      promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]),
-    ).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('Error: the receiver failed') as string,
-    });
-  });
-
-  test('a process may exit while the thread reads', async () => {
-    const program = `${start}
-      native.startRings(rings, () => process.exit(7), { maxBatch: 1 });
-      trigger();`;
-    await expect(
-      promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]),
-    ).rejects.toMatchObject({ code: 7, signal: null });
-  });
-
-  test('a worker may be terminated while its thread reads', async () => {
-    const program = `(async () => { ${start}
-      const { parentPort } = require('node:worker_threads');
-      native.startRings(rings, () => { trigger(); parentPort.postMessage('batch'); }, { maxBatch: 1 });
-      trigger();
-    })()`;
-    for (let round = 0; round < 5; round++) {
-      const worker = new Worker(program, { eval: true });
-      await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
-      await worker.terminate();
-    }
   });
 });
