@@ -102,7 +102,7 @@ build() { # build DIRECTORY WHAT [TARGET...]
   [ -f "$directory/Makefile" ] || fail "$directory/Makefile is missing" "git restore $directory"
   make --question --no-print-directory -s -C "$directory" "$@" > /dev/null 2>&1 && return 0
   step "building $what"
-  make --no-print-directory -s -C "$directory" "$@" || fail "$what cannot be built" "make -C $directory $*"
+  make --no-print-directory --jobs="$(nproc)" -s -C "$directory" "$@" || fail "$what cannot be built" "make -C $directory $*"
 }
 
 [ $# -gt 0 ] || fail "no command given" "$0 COMMAND..."
