@@ -118,6 +118,12 @@ describe('no hook at all', () => {
     expect(problem(withLsm, 'lsm')).toContain('from 6.0 on');
   });
 
+  test('for a missing file of ours blames no kernel', () => {
+    expect(problem({ ...withoutLsm, fmodRetProgram: refused('ENOENT') })).toContain(
+      'install the product again',
+    );
+  });
+
   test('on a kernel without trampolines names the option', () => {
     expect(problem({ ...withoutLsm, fmodRetProgram: refused('ENOTSUPP') })).toContain(
       'CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS',

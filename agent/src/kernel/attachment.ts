@@ -22,6 +22,7 @@ export interface NoAttachment {
 const REMEDIES: Readonly<Record<string, string>> = {
   EPERM:
     'give this process CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON, or use a kernel whose policy permits such programs',
+  ENOENT: 'install the product again, a file of it is missing',
   ESRCH: 'update to Linux 5.10 or later, whose BTF describes the hook',
   ENOTSUPP: 'use a kernel with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y)',
 };
