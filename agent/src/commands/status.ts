@@ -1,0 +1,35 @@
+import { formatStatus, type AgentStatus } from '../standalone/agent-status.ts';
+import { askStatus } from '../standalone/status-socket.ts';
+import { builtFiles } from '../built-files.ts';
+import { loadNative } from '../kernel/native.ts';
+import { inspectNode } from '../kernel/node-control.ts';
+import { CommandError } from './command-error.ts';
+
+/**
+ * What the agent of this node tells. Rejects with a {@link CommandError} if none runs, telling what nevertheless
+ * decides in the kernel.
+ */
+export async function agentStatus(stateDirectory: string, format: 'text' | 'json'): Promise<string> {
+  const status = await askStatus(stateDirectory);
+  if (status === undefined) {
+    throw new CommandError(`no agent runs with --state-dir ${stateDirectory}; ${await whatIsPinned()}`);
+  }
+  // The agent is ours, and of whatever version: what this one does not know must not fail it.
+  return format === 'json'
+    ? `${JSON.stringify(status, undefined, 2)}\n`
+    : formatStatus(status as AgentStatus);
+}
+
+async function whatIsPinned(): Promise<string> {
+  try {
+    const nodes = await inspectNode(loadNative(builtFiles().addon));
+    if (nodes.length === 0) return 'nothing is enforced on this node';
+    const each = nodes.map(
+      ({ abi, programs, override }) =>
+        `${programs.join(', ')} (ABI ${abi}${override === undefined ? '' : `, override ${override}`})`,
+    );
+    return `what an earlier agent put into the kernel still decides: ${each.join('; ')}`;
+  } catch (error) {
+    return `what is enforced could not be read: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

@@ -1,0 +1,279 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { NriCounter, NriCounters } from './nri/counters.ts';
+import { AGENT_VERSION } from './version.ts';
+
+/** Resolution of the event loop's delay, in milliseconds. */
+const LOOP_DELAY_RESOLUTION_MS = 10;
+/** How long a delay counts as recent. */
+const LOOP_DELAY_WINDOW_MS = 60_000;
+const NANOSECONDS = 1e9;
+
+/** Everything that the agent counts by itself, and what a count means. */
+const COUNTERS = {
+  containers_refused: 'containers that were kept from starting because they could not be bound',
+  containers_failed_open: 'containers that could not be bound and started because of NRI_FAILOPEN',
+  containers_bound_late: 'containers that were bound after their start, because nobody was asked then',
+  containers_unbindable: 'containers without a policy that could not be bound for learning',
+  running_unlisted: 'programs found running in containers bound late that their policy does not list',
+  policy_files_broken: 'readings of policy files that were refused',
+  policy_files_unreadable: 'policy files, or their directory, that could not be read',
+  policies_failed: 'policies that the kernel tables did not take',
+  events_learned: 'learning records taken from the kernel',
+  events_violation: 'violation records taken from the kernel',
+  events_without_container: 'records whose container had ended and was not known any more',
+  events_failed: 'records that could not be handled',
+  learned_paths_refused: 'observed executables that no proposal took, full or not listable',
+  learned_workloads_refused: 'observed containers whose workload can have no proposal',
+  proposal_writes: 'proposal files written',
+  proposal_failures: 'attempts to read or write a proposal file that failed',
+  violations_over_quota: 'distinct violations beyond the records of their container; counted, not named',
+  violation_lines_written: 'violation lines handed to the file',
+  violation_lines_dropped: 'violation lines that the file or its queue could not take',
+  violation_lines_dropped_stdout: 'violation lines that the reader of standard output was too slow for',
+  violation_write_errors: 'attempts to write the violations file that failed',
+  log_lines_dropped: 'log lines that the reader of standard error was too slow for',
+  output_errors: 'errors of standard output and standard error',
+  flush_failures: 'periodic readings of the kernel counters that failed',
+} as const;
+
+export type CounterName = keyof typeof COUNTERS;
+
+/** Counts by name; never throws. */
+export interface AgentCounters {
+  add(name: CounterName, by?: number): void;
+  value(name: CounterName): number;
+}
+
+/** What the metrics read at each scrape. */
+export interface MetricsSource {
+  outcomes(): Promise<Readonly<Record<string, bigint>>>;
+  recursionMisses(): bigint;
+  readonly attachment: Readonly<Record<'kind' | 'programs' | 'adopted' | 'kernel', string>>;
+  readonly degraded: boolean;
+  override(): string;
+  /** How many, by state. */
+  policies(): ReadonlyMap<string, number>;
+  containers(): ReadonlyMap<string, number>;
+  nriConnected(): boolean;
+  /** False: somebody took the program off this node. */
+  attached(): boolean;
+}
+
+export interface AgentMetrics {
+  readonly counters: AgentCounters;
+  readonly nri: NriCounters;
+  /** Counts an error that was survived, by the place where it was. `place` is a constant of the program. */
+  readonly failures: (place: string) => void;
+  /** Adds the metrics of a running enforcer. To be called once. */
+  observe(source: MetricsSource): void;
+  /** All metrics in Prometheus' text form. Never rejects: what cannot be read is left out. */
+  text(): Promise<string>;
+  readonly contentType: string;
+  stop(): void;
+}
+
+/** Makes the registry and starts measuring the event loop's delay. */
+export function startMetrics(): AgentMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const own = new Map<CounterName, { metric: Counter; value: number }>();
+  for (const [name, help] of Object.entries(COUNTERS) as [CounterName, string][]) {
+    own.set(name, {
+      metric: new Counter({ name: `runtime_enforcer_${name}_total`, help: sentence(help), registers }),
+      value: 0,
+    });
+  }
+  const failures = new Counter({
+    name: 'runtime_enforcer_failures_total',
+    help: 'Errors that the agent survived, by place.',
+    labelNames: ['place'],
+    registers,
+  });
+  new Gauge({
+    name: 'runtime_enforcer_build_info',
+    help: 'Version of the agent.',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version: AGENT_VERSION, node: process.version }, 1);
+  new Gauge({
+    name: 'runtime_enforcer_resident_memory_bytes',
+    help: 'Resident memory of the agent.',
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  const stopLoopDelay = observeLoopDelay(registry);
+
+  return {
+    counters: {
+      add(name, by = 1) {
+        const counter = own.get(name);
+        if (counter === undefined || by <= 0) return;
+        counter.value += by;
+        counter.metric.inc(by);
+      },
+      value: (name) => own.get(name)?.value ?? 0,
+    },
+    nri: nriCounters(registry),
+    failures: (place) => failures.inc({ place }),
+    observe: (source) => observeEnforcer(registry, source, () => failures.inc({ place: 'metrics' })),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+    stop: stopLoopDelay,
+  };
+}
+
+function sentence(help: string): string {
+  return `${help.charAt(0).toUpperCase()}${help.slice(1)}.`;
+}
+
+function nriCounters(registry: Registry): NriCounters {
+  const make = (name: string, help: string, labelNames: readonly string[]): Counter =>
+    new Counter({
+      name: `runtime_enforcer_nri_${name}_total`,
+      help,
+      labelNames: [...labelNames],
+      registers: [registry],
+    });
+  const metrics: Readonly<Record<NriCounter, Counter>> = {
+    connects: make('connects', 'Connections made to the NRI socket.', []),
+    disconnects: make('disconnects', 'Connections to the NRI socket that ended.', []),
+    requests: make('requests', 'Calls of the container runtime.', ['method']),
+    errors: make('errors', 'Calls of the container runtime that were answered with an error.', ['method']),
+    deadline_exceeded: make('deadline_exceeded', 'Calls that were answered because their time had run out.', [
+      'method',
+    ]),
+    malformed_frames: make('malformed_frames', 'Input from the NRI socket that was not understood.', []),
+  };
+  return {
+    increment(counter, method) {
+      metrics[counter].inc(method === undefined ? {} : { method });
+    },
+  };
+}
+
+function observeLoopDelay(registry: Registry): () => void {
+  const histogram = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
+  histogram.enable();
+  let previousMax = 0;
+  const timer = setInterval(() => {
+    previousMax = histogram.max;
+    histogram.reset();
+  }, LOOP_DELAY_WINDOW_MS);
+  timer.unref();
+  const seconds = (nanoseconds: number): number =>
+    Number.isFinite(nanoseconds) ? nanoseconds / NANOSECONDS : 0;
+  new Gauge({
+    name: 'runtime_enforcer_event_loop_delay_seconds',
+    help: 'How late the event loop was, beyond its 10 ms clock, in the last one to two minutes.',
+    labelNames: ['quantile'],
+    registers: [registry],
+    collect() {
+      const clock = LOOP_DELAY_RESOLUTION_MS / 1000;
+      for (const quantile of [50, 99]) {
+        const delay = seconds(histogram.percentile(quantile)) - clock;
+        this.set({ quantile: String(quantile / 100) }, Math.max(delay, 0));
+      }
+      this.set({ quantile: '1' }, Math.max(seconds(Math.max(previousMax, histogram.max)) - clock, 0));
+    },
+  });
+  return () => {
+    clearInterval(timer);
+    histogram.disable();
+  };
+}
+
+function observeEnforcer(registry: Registry, source: MetricsSource, onFailure: () => void): void {
+  const registers = [registry];
+  const name = (suffix: string): string => `runtime_enforcer_${suffix}`;
+  const guarded = async (read: () => void | Promise<void>): Promise<void> => {
+    try {
+      await read();
+    } catch {
+      onFailure();
+    }
+  };
+  new Counter({
+    name: name('exec_outcomes_total'),
+    help: 'What became of the execs that the kernel program saw, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      return guarded(async () => {
+        const outcomes = await source.outcomes();
+        this.reset();
+        for (const [outcome, count] of Object.entries(outcomes)) this.inc({ outcome }, Number(count));
+      });
+    },
+  });
+  new Counter({
+    name: name('recursion_misses_total'),
+    help: 'How often the kernel skipped the program; attached by fmod_ret, each may be an exec that passed.',
+    registers,
+    collect() {
+      return guarded(() => {
+        const misses = Number(source.recursionMisses());
+        this.reset();
+        this.inc(misses);
+      });
+    },
+  });
+  new Gauge({
+    name: name('attachment_info'),
+    help: 'How the program is attached.',
+    labelNames: ['kind', 'programs', 'adopted', 'kernel'],
+    registers,
+  }).set({ ...source.attachment }, 1);
+  new Gauge({
+    name: name('degraded'),
+    help: '1 where an exec can pass unchecked; agent status says why.',
+    registers,
+  }).set(source.degraded ? 1 : 0);
+  new Gauge({
+    name: name('override_info'),
+    help: "What an operator put above every policy's mode.",
+    labelNames: ['override'],
+    registers,
+    collect() {
+      return guarded(() => {
+        this.reset();
+        this.set({ override: source.override() }, 1);
+      });
+    },
+  });
+  const byState = (suffix: string, help: string, read: () => ReadonlyMap<string, number>): void => {
+    new Gauge({
+      name: name(suffix),
+      help,
+      labelNames: ['state'],
+      registers,
+      collect() {
+        return guarded(() => {
+          const counts = read();
+          this.reset();
+          for (const [state, count] of counts) this.set({ state }, count);
+        });
+      },
+    });
+  };
+  byState('policies', 'Policies, by what the kernel holds of them.', () => source.policies());
+  byState('containers', 'Containers, by what becomes of their execs.', () => source.containers());
+  new Gauge({
+    name: name('nri_connected'),
+    help: '1 while the container runtime asks before it starts a container.',
+    registers,
+    collect() {
+      this.set(source.nriConnected() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: name('attached'),
+    help: '0 when the program was taken off this node while the agent runs.',
+    registers,
+    collect() {
+      this.set(source.attached() ? 1 : 0);
+    },
+  });
+}

@@ -1,0 +1,126 @@
+import { quote } from '@runtime-enforcer/api/field-error';
+import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import { isDnsSubdomain } from '@runtime-enforcer/api/kubernetes-name';
+import type { BoundContainer } from '../containers/bound-container.ts';
+import {
+  PolicyNotReadyError,
+  type ContainerBinder,
+  type ReconcileReport,
+} from '../containers/container-binder.ts';
+import { describeError } from '../log.ts';
+import type { AgentCounters } from '../metrics.ts';
+import type { Logger, NriHandlers } from '../nri/handlers.ts';
+import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
+
+/** What the agent does beyond binding. Must not reject or throw. */
+export interface RuntimeEvents {
+  /** The kernel agrees with what the runtime knows; the first time, the program may begin to decide. */
+  onReconciled(): Promise<void>;
+  /** The container ran before it was bound. */
+  onBoundLate(container: BoundContainer): void;
+  /** The container is about to be forgotten. */
+  onRemove(container: BoundContainer): Promise<void>;
+}
+
+/** Answers the container runtime: binds each container, and refuses those that cannot be bound. */
+export function createRuntimeHandlers(parts: {
+  binder: ContainerBinder;
+  events: RuntimeEvents;
+  /** Whether a container that cannot be bound starts nevertheless. */
+  failOpen: boolean;
+  log: Logger;
+  counters: AgentCounters;
+}): NriHandlers {
+  const { binder, events, failOpen, log, counters } = parts;
+
+  const report = ({ boundLate, kept, waiting, failed, gone }: ReconcileReport): void => {
+    counters.add('containers_bound_late', boundLate.length);
+    counters.add('containers_unbindable', failed.length);
+    for (const { error, ...container } of failed)
+      log.error({ ...container, err: error }, 'container not bound');
+    for (const { container, error } of waiting) {
+      const { namespace, podName, containerName } = container;
+      log.error(
+        { namespace, podName, containerName, policy: error.policy, problem: error.message },
+        'container runs unchecked until its policy is there',
+      );
+    }
+    for (const container of boundLate) events.onBoundLate(container);
+    log.info(
+      { boundLate: boundLate.length, kept, waiting: waiting.length, failed: failed.length, gone },
+      'containers of the runtime are bound',
+    );
+  };
+
+  return {
+    async synchronize(pods, containers, runtime) {
+      log.info({ runtime: runtime.name, version: runtime.version }, 'the container runtime tells its state');
+      report(await binder.reconcile(pods, containers));
+      await events.onReconciled();
+    },
+    async startContainer(pod, container) {
+      try {
+        const { state } = await binder.bind(pod, container);
+        log.debug({ ...namesOf(pod, container), state }, 'container bound');
+      } catch (error) {
+        const reason = refusalReason(pod, error);
+        if (!pod.labels.has(POLICY_LABEL)) {
+          counters.add('containers_unbindable');
+          log.warn(
+            { ...namesOf(pod, container), err: error },
+            'container is not learned: it could not be bound',
+          );
+          return;
+        }
+        if (failOpen) {
+          counters.add('containers_failed_open');
+          log.warn(
+            { ...namesOf(pod, container), reason },
+            'container starts without enforcement because of NRI_FAILOPEN=true (nriFailopen=true in the chart)',
+          );
+          return;
+        }
+        counters.add('containers_refused');
+        log.error({ ...namesOf(pod, container), reason }, 'container refused');
+        throw new Error(
+          `container ${shown(pod.name)}/${shown(container.name)} was prevented from starting by runtime-enforcer: ` +
+            `${reason}; NRI_FAILOPEN=true in the agent's environment lets such containers start unenforced`,
+          { cause: error },
+        );
+      }
+    },
+    async removeContainer(_pod, container) {
+      const known = binder.container(container.id);
+      if (known !== undefined) await events.onRemove(known);
+      await binder.unbind(container.id);
+    },
+  };
+}
+
+function refusalReason(pod: NriPodSandbox, error: unknown): string {
+  if (!(error instanceof PolicyNotReadyError)) return describeError(error);
+  const policy = pod.labels.get(POLICY_LABEL) ?? '';
+  const bound = `pod ${shown(pod.namespace)}/${shown(pod.name)} has policy ${shown(policy)} associated`;
+  switch (error.problem) {
+    case 'unknown':
+      return `${bound}, but the policy does not exist`;
+    case 'invalid':
+      return `${bound}, but no policy can have that name`;
+    case 'failed':
+      return `${bound}, but the policy could not be loaded: ${error.message}`;
+  }
+}
+
+function namesOf(pod: NriPodSandbox, container: NriContainer) {
+  return {
+    namespace: pod.namespace,
+    podName: pod.name,
+    containerName: container.name,
+    containerId: container.id,
+  };
+}
+
+/** Names of the runtime are names as Kubernetes has them, unless somebody means to mislead. */
+function shown(name: string): string {
+  return isDnsSubdomain(name) ? name : quote(name);
+}
