@@ -30,8 +30,31 @@ async function run(command: Command): Promise<number> {
       process.stdout.write(await promoteFile(command.file, command.mode, command.output));
       return 0;
     }
-    default:
-      throw new Error(`agent ${command.name} is not there yet`);
+    case 'run': {
+      const { runAgent } = await import('./commands/run.ts');
+      return await runAgent(command.options);
+    }
+    case 'check': {
+      const { checkNode } = await import('./commands/check.ts');
+      const { text, usable } = await checkNode(command.nriSocketPath);
+      process.stdout.write(text);
+      return usable ? 0 : EXIT_FAILED;
+    }
+    case 'status': {
+      const { agentStatus } = await import('./commands/status.ts');
+      process.stdout.write(await agentStatus(command.stateDirectory, command.format));
+      return 0;
+    }
+    case 'override': {
+      const { override } = await import('./commands/node-commands.ts');
+      process.stdout.write(await override(command.mode));
+      return 0;
+    }
+    case 'release': {
+      const { release } = await import('./commands/node-commands.ts');
+      process.stdout.write(await release(command.stateDirectory));
+      return 0;
+    }
   }
 }
 

@@ -1,0 +1,119 @@
+import { boundedOutput } from '../bounded-output.ts';
+import { createLog } from '../log.ts';
+import { startMetrics } from '../metrics.ts';
+import { problemOf } from '../standalone/bounded-file.ts';
+import { openKernelSide } from '../standalone/kernel-side.ts';
+import { createMetricsServer } from '../standalone/metrics-server.ts';
+import { ownDirectory } from '../standalone/own-directory.ts';
+import { createStandaloneAgent } from '../standalone/standalone-agent.ts';
+import { createStatusSocket } from '../standalone/status-socket.ts';
+import { recoverJournal } from '../violations/journal-recovery.ts';
+import { createLineFile } from '../violations/line-file.ts';
+import { AGENT_VERSION } from '../version.ts';
+import { CommandError } from './command-error.ts';
+import type { RunOptions } from './run-options.ts';
+import { createStopStack } from './stop-stack.ts';
+
+/** Text that waits for the reader of standard output, and of standard error. */
+const MAX_WAITING_OUTPUT_BYTES = 4 * 1024 * 1024;
+/** An orderly stop is over after this time, whatever still runs. */
+const STOP_TIMEOUT_MS = 5_000;
+const FLUSH_TIMEOUT_MS = 1_000;
+
+/** Runs the agent until it is told to end. Rejects if it cannot start. Returns the exit code. */
+export async function runAgent(options: RunOptions): Promise<number> {
+  const metrics = startMetrics();
+  const { counters } = metrics;
+  const onOutputError = (): void => counters.add('output_errors');
+  const out = boundedOutput(process.stdout, MAX_WAITING_OUTPUT_BYTES, onOutputError);
+  const errors = boundedOutput(process.stderr, MAX_WAITING_OUTPUT_BYTES, onOutputError);
+  const log = createLog(options.logLevel, errors, () => counters.add('log_lines_dropped'));
+  const stops = createStopStack(STOP_TIMEOUT_MS, (name, error) =>
+    log.error({ err: error, part: name }, 'a part of the agent did not stop in order'),
+  );
+
+  /** A mistake in the program: nothing can be trusted any more but what the kernel holds. */
+  const onFault = (error: unknown): void => {
+    log.error({ err: error }, 'the agent ends because of a fault in it; enforcement in the kernel stays on');
+    void errors.flush(FLUSH_TIMEOUT_MS).then(() => process.exit(1));
+  };
+  process.on('uncaughtException', onFault);
+  process.on('unhandledRejection', onFault);
+
+  const termination = waitForTermination();
+  const start = async (): Promise<void> => {
+    await ownDirectory(options.stateDirectory, '--state-dir', 0o700);
+    if (options.learnDirectory !== undefined) {
+      await ownDirectory(options.learnDirectory, '--learn-dir', 0o755);
+    }
+    log.info({ version: AGENT_VERSION, pid: process.pid, node: process.version }, 'agent starts');
+    const { violationsFile } = options;
+    const recovered = violationsFile === undefined ? [] : await recover(violationsFile);
+    const file =
+      violationsFile === undefined ? undefined : createLineFile({ file: violationsFile, log, counters });
+    await file?.start();
+    if (file !== undefined) stops.add('violations file', () => file.stop(FLUSH_TIMEOUT_MS));
+
+    const kernel = await openKernelSide({
+      options,
+      log,
+      failures: metrics.failures,
+      signal: termination.signal,
+    });
+    stops.add('kernel', () =>
+      kernel.close({ release: options.onExit === 'release' && termination.signal.aborted }),
+    );
+    const agent = createStandaloneAgent({
+      ...{ options, kernel, recovered, file, log, metrics },
+      writeOut: (text) => out.write(text),
+    });
+    stops.add('agent', () => agent.stop());
+    const socket = createStatusSocket(options.stateDirectory, () => agent.status());
+    await socket.start();
+    stops.add('status socket', () => socket.stop());
+    if (options.metricsAddress !== undefined) {
+      const server = createMetricsServer(options.metricsAddress, metrics);
+      const port = await server.start();
+      stops.add('metrics server', () => server.stop());
+      log.info({ host: options.metricsAddress.host, port }, 'metrics are served');
+    }
+    await agent.start();
+    log.info({}, 'agent is ready');
+  };
+
+  try {
+    await Promise.race([start(), termination.requested]);
+    await termination.requested;
+    log.info({ signal: termination.signal.reason as string, onExit: options.onExit }, 'agent stops');
+    return 0;
+  } catch (error) {
+    if (termination.signal.aborted) return 0;
+    throw error;
+  } finally {
+    await stops.stop();
+    metrics.stop();
+    await Promise.all([out.flush(FLUSH_TIMEOUT_MS), errors.flush(FLUSH_TIMEOUT_MS)]);
+  }
+}
+
+async function recover(file: string): ReturnType<typeof recoverJournal> {
+  try {
+    return await recoverJournal(file);
+  } catch (cause) {
+    throw new CommandError(`cannot read the violations file ${file}: ${problemOf(cause)}`, { cause });
+  }
+}
+
+/** The first SIGTERM or SIGINT asks for an orderly stop, the second ends the process at once. */
+function waitForTermination(): { readonly requested: Promise<void>; readonly signal: AbortSignal } {
+  const abort = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (abort.signal.aborted) process.exit(1);
+    abort.abort(signal);
+    resolve(undefined);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return { requested: promise, signal: abort.signal };
+}

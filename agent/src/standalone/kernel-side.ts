@@ -1,0 +1,76 @@
+import { builtFiles } from '../built-files.ts';
+import { CommandError } from '../commands/command-error.ts';
+import type { RunOptions } from '../commands/run-options.ts';
+import { loadNative, type Native } from '../kernel/native.ts';
+import { acquireOwnership, DEFAULT_LOCK_PATH, OwnerBusyError, type Ownership } from '../kernel/owner-lock.ts';
+import { probeNode, type NodeReport } from '../kernel/probe.ts';
+import type { Logger } from '../nri/handlers.ts';
+import type { KernelSide } from './standalone-agent.ts';
+
+/** How long the agent before may take to end. */
+const HANDOVER_MS = 15_000;
+
+/** The kernel side of a running agent, and the end of it. */
+export interface OpenKernelSide extends KernelSide {
+  /** `release` takes everything off this node; otherwise what is pinned goes on deciding. */
+  close(options: { readonly release: boolean }): Promise<void>;
+}
+
+/**
+ * Takes the node over and opens what decides on it. Rejects with a {@link CommandError} that names everything this
+ * node lacks, and with a NativeError if the program cannot be loaded; what decided before then still does.
+ */
+export async function openKernelSide(parts: {
+  options: RunOptions;
+  log: Logger;
+  failures: (place: string) => void;
+  /** Aborted when the agent is told to end. */
+  signal: AbortSignal;
+}): Promise<OpenKernelSide> {
+  const { options, log, signal } = parts;
+  const { addon, probeObject } = builtFiles();
+  const native = loadNative(addon);
+  raiseMemlockLimit(native, log);
+  const forced = options.attachment === 'auto' ? undefined : options.attachment;
+  const report = probeNode(native, { objectPath: probeObject }, forced);
+  refuseUnusable(report);
+  const ownership = await becomeOwner(native, log, signal);
+  ownership.release();
+  throw new CommandError('this build of the agent cannot bind containers');
+}
+
+/** Before 5.11 maps count against the limit; later kernels do not look at it. */
+function raiseMemlockLimit(native: Native, log: Logger): void {
+  try {
+    native.raiseMemlockLimit();
+  } catch (error) {
+    log.warn(
+      { err: error },
+      'the limit of locked memory cannot be raised; before Linux 5.11 maps may not fit',
+    );
+  }
+}
+
+function refuseUnusable({ findings, usable, attachment }: NodeReport): void {
+  const missing = findings.filter(({ state }) => state === 'missing').map(({ sentence }) => sentence);
+  if ('problem' in attachment && !missing.includes(attachment.problem)) missing.push(attachment.problem);
+  if (usable && missing.length === 0) return;
+  throw new CommandError(`this node cannot run the agent: ${missing.join(' ')}`);
+}
+
+async function becomeOwner(native: Native, log: Logger, signal: AbortSignal): Promise<Ownership> {
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(HANDOVER_MS)]);
+  try {
+    return await acquireOwnership(native, DEFAULT_LOCK_PATH, {
+      signal: patience,
+      onWait: (sentence) => log.warn({}, sentence),
+    });
+  } catch (error) {
+    if (signal.aborted || !patience.aborted) throw error;
+    // Says who it is.
+    const owner = acquireOwnership(native, DEFAULT_LOCK_PATH);
+    return await owner.catch((cause: unknown) => {
+      throw cause instanceof OwnerBusyError ? new CommandError(cause.message, { cause }) : cause;
+    });
+  }
+}
