@@ -140,4 +140,11 @@ async function expectDenied(scene: Scene, pod: Pod, program: string): Promise<vo
   scene.tell.expect(denied, `${program} failed: Operation not permitted`);
 }
 
-await main();
+try {
+  await main();
+} catch (error) {
+  process.stdout.write(
+    `\nThis did not go as told: ${error instanceof Error ? error.message : String(error)}\n`,
+  );
+  process.exitCode = 1;
+}

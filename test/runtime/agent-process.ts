@@ -25,6 +25,8 @@ export interface AgentProcess {
   waitFor(fields: LogRecord, budgetMs?: number): Promise<LogRecord>;
   /** Sends the signal and, if it is one that ends the agent, waits for its end. */
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
+  /** Resolves when it has ended and all that it wrote is here. */
+  readonly ended: Promise<void>;
   /** The exit code, or undefined while it runs or if a signal ended it. */
   readonly exitCode: number | undefined;
 }
@@ -58,6 +60,7 @@ export function spawnAgent(
         () => log.find((record) => holds(record, fields)),
         budgetMs,
       ),
+    ended: once(child, 'close').then(() => undefined),
     signal: async (name) => await sendSignal(child, name),
     get exitCode() {
       return child.exitCode ?? undefined;
@@ -71,7 +74,10 @@ export async function startAgent(
   env: Readonly<Record<string, string>> = {},
 ): Promise<AgentProcess> {
   const agent = spawnAgent(args, env);
-  await agent.waitFor({ msg: READY }, START_BUDGET_MS);
+  const ended = agent.ended.then(() => {
+    throw new Error(`the agent ended before it was ready:\n${tail(agent.log, agent.messages)}`);
+  });
+  await Promise.race([agent.waitFor({ msg: READY }, START_BUDGET_MS), ended]);
   return agent;
 }
 
