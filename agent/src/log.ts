@@ -39,7 +39,8 @@ export function createLog(level: LogLevel, output: BoundedOutput, onDropped: () 
 /** An error and its causes in one sentence, without stacks. */
 export function describeError(error: unknown): string {
   const messages: string[] = [];
-  for (let each = error; each !== undefined && messages.length < MAX_CAUSES;) {
+  let each = error;
+  for (let depth = 0; each !== undefined && depth < MAX_CAUSES; depth++) {
     const message = each instanceof Error ? each.message : inspect(each);
     // Many errors repeat the message of their cause.
     if (!messages.some((known) => known.includes(message))) messages.push(message);

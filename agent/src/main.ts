@@ -6,6 +6,7 @@ import { AGENT_VERSION } from './version.ts';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
+const LAST_WORDS_MS = 500;
 
 /** Runs the command line; the exit code says how it went. Commands are loaded when they are asked for. */
 async function main(): Promise<number> {
@@ -59,3 +60,5 @@ async function run(command: Command): Promise<number> {
 }
 
 process.exitCode = await main();
+// What was started may still hold the process: it ends without, once its last words are read.
+setTimeout(() => process.exit(), LAST_WORDS_MS).unref();

@@ -16,9 +16,11 @@ import { createStopStack } from './stop-stack.ts';
 
 /** Text that waits for the reader of standard output, and of standard error. */
 const MAX_WAITING_OUTPUT_BYTES = 4 * 1024 * 1024;
-/** An orderly stop is over after this time, whatever still runs. */
-const STOP_TIMEOUT_MS = 5_000;
-const FLUSH_TIMEOUT_MS = 1_000;
+/** How long each part of an orderly stop may take; all together less than 5 s. */
+const AGENT_STOP_MS = 2_000;
+const KERNEL_STOP_MS = 1_000;
+const SERVER_STOP_MS = 200;
+const FLUSH_TIMEOUT_MS = 500;
 
 /** Runs the agent until it is told to end. Rejects if it cannot start. Returns the exit code. */
 export async function runAgent(options: RunOptions): Promise<number> {
@@ -28,7 +30,7 @@ export async function runAgent(options: RunOptions): Promise<number> {
   const out = boundedOutput(process.stdout, MAX_WAITING_OUTPUT_BYTES, onOutputError);
   const errors = boundedOutput(process.stderr, MAX_WAITING_OUTPUT_BYTES, onOutputError);
   const log = createLog(options.logLevel, errors, () => counters.add('log_lines_dropped'));
-  const stops = createStopStack(STOP_TIMEOUT_MS, (name, error) =>
+  const stops = createStopStack((name, error) =>
     log.error({ err: error, part: name }, 'a part of the agent did not stop in order'),
   );
 
@@ -52,7 +54,8 @@ export async function runAgent(options: RunOptions): Promise<number> {
     const file =
       violationsFile === undefined ? undefined : createLineFile({ file: violationsFile, log, counters });
     await file?.start();
-    if (file !== undefined) stops.add('violations file', () => file.stop(FLUSH_TIMEOUT_MS));
+    if (file !== undefined)
+      stops.add('violations file', 2 * FLUSH_TIMEOUT_MS, () => file.stop(FLUSH_TIMEOUT_MS));
 
     const kernel = await openKernelSide({
       options,
@@ -60,21 +63,21 @@ export async function runAgent(options: RunOptions): Promise<number> {
       failures: metrics.failures,
       signal: termination.signal,
     });
-    stops.add('kernel', () =>
+    stops.add('kernel', KERNEL_STOP_MS, () =>
       kernel.close({ release: options.onExit === 'release' && termination.signal.aborted }),
     );
     const agent = createStandaloneAgent({
       ...{ options, kernel, recovered, file, log, metrics },
       writeOut: (text) => out.write(text),
     });
-    stops.add('agent', () => agent.stop());
+    stops.add('agent', AGENT_STOP_MS, () => agent.stop());
     const socket = createStatusSocket(options.stateDirectory, () => agent.status());
     await socket.start();
-    stops.add('status socket', () => socket.stop());
+    stops.add('status socket', SERVER_STOP_MS, () => socket.stop());
     if (options.metricsAddress !== undefined) {
       const server = createMetricsServer(options.metricsAddress, metrics);
       const port = await server.start();
-      stops.add('metrics server', () => server.stop());
+      stops.add('metrics server', SERVER_STOP_MS, () => server.stop());
       log.info({ host: options.metricsAddress.host, port }, 'metrics are served');
     }
     await agent.start();

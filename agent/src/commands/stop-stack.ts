@@ -1,39 +1,34 @@
 /** What has been started, to be stopped in the opposite order. */
 export interface StopStack {
-  add(name: string, stop: () => Promise<void>): void;
-  /** Stops everything, each part whatever became of the others; resolves within the time limit. To be called once. */
+  /** @param timeoutMs how long the part may take; then the next one is told to stop all the same */
+  add(name: string, timeoutMs: number, stop: () => Promise<void>): void;
+  /** Stops everything, each part whatever became of the others. Never rejects. To be called once. */
   stop(): Promise<void>;
 }
 
-/**
- * @param timeoutMs for all parts together
- * @param onProblem told of each part that failed to stop, or had not when the time was over
- */
-export function createStopStack(
-  timeoutMs: number,
-  onProblem: (name: string, error: unknown) => void,
-): StopStack {
-  const parts: { readonly name: string; readonly stop: () => Promise<void> }[] = [];
+/** @param onProblem told of each part that failed to stop, or had not when its time was over */
+export function createStopStack(onProblem: (name: string, error: unknown) => void): StopStack {
+  const parts: { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<void> }[] =
+    [];
   return {
-    add(name, stop) {
-      parts.push({ name, stop });
+    add(name, timeoutMs, stop) {
+      parts.push({ name, timeoutMs, stop });
     },
     async stop() {
-      const expired = Promise.withResolvers<'expired'>();
-      const timer = setTimeout(() => expired.resolve('expired'), timeoutMs);
-      const stopOne = async ({ name, stop }: (typeof parts)[number]): Promise<void> => {
+      for (const { name, timeoutMs, stop } of parts.reverse()) {
+        const expired = Promise.withResolvers<never>();
+        const timer = setTimeout(
+          () => expired.reject(new Error(`not stopped after ${timeoutMs} ms`)),
+          timeoutMs,
+        );
         try {
-          await stop();
+          await Promise.race([stop(), expired.promise]);
         } catch (error) {
           onProblem(name, error);
+        } finally {
+          clearTimeout(timer);
         }
-      };
-      for (const part of parts.reverse()) {
-        // A part that hangs costs the time of all, but keeps none from being told to stop.
-        const result = await Promise.race([stopOne(part), expired.promise]);
-        if (result === 'expired') onProblem(part.name, new Error(`not stopped after ${timeoutMs} ms`));
       }
-      clearTimeout(timer);
     },
   };
 }
