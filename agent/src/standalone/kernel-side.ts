@@ -1,6 +1,15 @@
+import { release } from 'node:os';
 import { builtFiles } from '../built-files.ts';
 import { CommandError } from '../commands/command-error.ts';
 import type { RunOptions } from '../commands/run-options.ts';
+import { ownCgroup, createKernelBinder } from '../containers/kernel-binder.ts';
+import { openCgroupTree } from '../containers/cgroup-tree.ts';
+import { createContainerSlots } from '../containers/container-slots.ts';
+import { readMountNamespace } from '../containers/running-programs.ts';
+import type { CountFailure } from '../kernel/failures.ts';
+import { createGracePeriod } from '../kernel/grace-period.ts';
+import { openEnforcer } from '../kernel/open-enforcer.ts';
+import { createPolicyTable } from '../policies/policy-table.ts';
 import { loadNative, type Native } from '../kernel/native.ts';
 import { acquireOwnership, DEFAULT_LOCK_PATH, OwnerBusyError, type Ownership } from '../kernel/owner-lock.ts';
 import { probeNode, type NodeReport } from '../kernel/probe.ts';
@@ -9,6 +18,8 @@ import type { KernelSide } from './standalone-agent.ts';
 
 /** How long the agent before may take to end. */
 const HANDOVER_MS = 15_000;
+/** Its mount namespace is the host's, in the host's pid namespace. */
+const HOST_PID = 1;
 
 /** The kernel side of a running agent, and the end of it. */
 export interface OpenKernelSide extends KernelSide {
@@ -35,8 +46,73 @@ export async function openKernelSide(parts: {
   const report = probeNode(native, { objectPath: probeObject }, forced);
   refuseUnusable(report);
   const ownership = await becomeOwner(native, log, signal);
-  ownership.release();
-  throw new CommandError('this build of the agent cannot bind containers');
+  try {
+    return await open(native, report, ownership, parts);
+  } catch (error) {
+    ownership.release();
+    throw error;
+  }
+}
+
+async function open(
+  native: Native,
+  report: NodeReport,
+  ownership: Ownership,
+  { options, log, failures }: { options: RunOptions; log: Logger; failures: (place: string) => void },
+): Promise<OpenKernelSide> {
+  const { attachment } = report;
+  if ('problem' in attachment) throw new CommandError(attachment.problem);
+  const tree = await openCgroupTree(native);
+  const hostMountNamespace = await readMountNamespace(HOST_PID);
+  const countFailure: CountFailure = failures;
+  const enforcer = await openEnforcer({
+    native,
+    log,
+    countFailure,
+    objectPath: builtFiles().enforcerObject,
+    facts: {
+      hostMountNamespace,
+      cgroupSubsystem: tree.subsystem,
+      largeKeys: report.largeKeys,
+      typedCast: native.kernelHasFunction('bpf_rdonly_cast'),
+    },
+    attachment,
+    kernelRelease: release(),
+    ...(options.capacity !== undefined && { capacity: options.capacity }),
+  });
+  try {
+    const { maps, settings } = enforcer;
+    const table = await createPolicyTable({ native, maps, log, countFailure });
+    const binder = createKernelBinder({
+      native,
+      tree,
+      slots: createContainerSlots({
+        maps,
+        grace: createGracePeriod(native),
+        hostMountNamespace,
+        countFailure,
+      }),
+      settings,
+      table,
+      learning: options.learnDirectory !== undefined,
+      own: { podUid: process.env['POD_UID'], cgroup: await ownCgroup(tree) },
+      log,
+      countFailure,
+    });
+    return {
+      enforcer,
+      table,
+      binder,
+      async close({ release: everything }) {
+        await table.settled();
+        await enforcer.stop({ release: everything });
+        ownership.release();
+      },
+    };
+  } catch (error) {
+    await enforcer.stop({ release: false });
+    throw error;
+  }
 }
 
 /** Before 5.11 maps count against the limit; later kernels do not look at it. */

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises';
+import type { Native } from '../kernel/native.ts';
+import { CgroupPathError, resolveCgroupPath } from './cgroup-path.ts';
+
+const CGROUP2_MAGIC = 0x63677270;
+const TMPFS_MAGIC = 0x01021994;
+/** The reference reads no more lines of /proc/cgroups than there are hierarchies. */
+const SUBSYSTEMS_MAX = 14;
+/** The host's view, also from a container with the host's pid namespace; then our own. */
+const MOUNT_POINTS = ['/proc/1/root/sys/fs/cgroup', '/sys/fs/cgroup'] as const;
+
+/** Where the cgroups of containers are found on this node. */
+export interface CgroupTree {
+  /** Directory of the hierarchy's root. */
+  readonly root: string;
+  /** cgroup v1: index of the hierarchy that is read; -1 with v2. */
+  readonly subsystem: number;
+}
+
+/** A container's cgroup, which exists. */
+export interface ContainerCgroup {
+  /** Below the root, beginning with `/`. */
+  readonly path: string;
+  readonly id: bigint;
+  /** The root is level 0. */
+  readonly level: number;
+}
+
+/**
+ * Finds the hierarchy that runtimes put containers into: the unified one, or on a v1 or hybrid host the one of the
+ * memory controller, which every runtime uses. Rejects with an Error that says what is missing.
+ */
+export async function openCgroupTree(
+  native: Pick<Native, 'filesystemType' | 'isMountPoint'>,
+): Promise<CgroupTree> {
+  const mountPoint = MOUNT_POINTS.find((path) => isReadable(native, path));
+  if (mountPoint === undefined) {
+    throw new Error(
+      'no cgroup file system at /sys/fs/cgroup; mount it there, and into the container of the agent',
+    );
+  }
+  const { magic } = native.filesystemType(mountPoint);
+  if (magic === CGROUP2_MAGIC) return { root: mountPoint, subsystem: -1 };
+  if (magic !== TMPFS_MAGIC) {
+    throw new Error(
+      `${mountPoint} holds neither cgroup v2 nor the directories of cgroup v1; mount one of them there`,
+    );
+  }
+  const root = `${mountPoint}/memory`;
+  if (!native.isMountPoint(root)) {
+    throw new Error(`the memory controller of cgroup v1 is not mounted at ${root}; mount it there`);
+  }
+  const subsystem = memorySubsystem(await readFile('/proc/cgroups', 'utf8'));
+  if (subsystem === undefined)
+    throw new Error('/proc/cgroups names no memory controller; boot with it enabled');
+  return { root, subsystem };
+}
+
+/** Index of the memory controller by the text of /proc/cgroups, whose lines stand in the kernel's order. */
+export function memorySubsystem(text: string): number | undefined {
+  const names = text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .slice(0, SUBSYSTEMS_MAX)
+    .map((line) => line.split(/\s/, 1)[0]);
+  const index = names.indexOf('memory');
+  return index < 0 ? undefined : index;
+}
+
+/**
+ * The cgroup that the runtime named for a container. Where the name has no clear meaning, that of its first process.
+ * Rejects with an Error that names the path if it is not there.
+ */
+export async function findContainerCgroup(
+  native: Pick<Native, 'cgroupId'>,
+  tree: CgroupTree,
+  cgroupsPath: string,
+  pid: number,
+): Promise<ContainerCgroup> {
+  const path = await pathOf(tree, cgroupsPath, pid);
+  return { path, id: native.cgroupId(`${tree.root}${path}`), level: path.split('/').length - 1 };
+}
+
+async function pathOf(tree: CgroupTree, cgroupsPath: string, pid: number): Promise<string> {
+  try {
+    return resolveCgroupPath(cgroupsPath);
+  } catch (error) {
+    if (!(error instanceof CgroupPathError) || pid === 0) throw error;
+    const path = await processCgroup(tree, pid);
+    // A path that climbs is told to a process in another cgroup namespace: it means something else there.
+    if (path === undefined || path === '/' || path.split('/').includes('..')) throw error;
+    return path;
+  }
+}
+
+/** The cgroup that a process is in, below the tree's root; undefined if the process is gone. */
+export async function processCgroup(
+  { subsystem }: CgroupTree,
+  pid: number | 'self',
+): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(`/proc/${pid}/cgroup`, 'utf8');
+  } catch {
+    return undefined;
+  }
+  for (const line of text.split('\n')) {
+    const [, hierarchy, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+    if (path === undefined) continue;
+    if (subsystem < 0 ? hierarchy === '0' : controllers?.split(',').includes('memory')) return path;
+  }
+  return undefined;
+}
+
+/** Whether `path` is `ancestor` or below it. */
+export function isBelow(path: string, ancestor: string): boolean {
+  return path === ancestor || path.startsWith(`${ancestor}/`);
+}
+
+function isReadable(native: Pick<Native, 'filesystemType'>, path: string): boolean {
+  try {
+    native.filesystemType(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
