@@ -13,6 +13,8 @@ const MAX_SETTLE_MS = 400;
 /** Files that are looked at together. */
 const PARALLEL = 16;
 const MAX_FILES = 20_000;
+/** About how much text is handed on at once. */
+const MAX_CHANGED_BYTES = 16 * 1024 * 1024;
 
 /** Names that begin with a dot are what editors and Kubernetes' volumes keep for themselves. */
 const POLICY_FILE = /^[^.].*\.ya?ml$/i;
@@ -28,6 +30,8 @@ export interface ScanResult {
   readonly changes: readonly FileChange[];
   /** Something is being changed right now: look again after {@link SETTLE_MS}. */
   readonly unsettled: boolean;
+  /** Much has changed, and this is a part of it: look again at once. */
+  readonly partial: boolean;
   /** There are more files than are read. */
   readonly tooMany: boolean;
 }
@@ -108,14 +112,17 @@ export function createDirectoryScan(directory: string): DirectoryScan {
       }
       // A file that appears while another disappears may be the other one under a new name.
       const mayBeMoved = unsettled;
-      for (let start = 0; start < files.length; start += PARALLEL) {
+      let changedBytes = 0;
+      let start = 0;
+      for (; start < files.length && changedBytes < MAX_CHANGED_BYTES; start += PARALLEL) {
         const looks = files.slice(start, start + PARALLEL).map((file) => look(file, mayBeMoved));
         for (const result of await Promise.all(looks)) {
           if (result === 'unsettled') unsettled = true;
           else if (result !== 'same') changes.push(result);
+          if (typeof result === 'object' && result.kind === 'content') changedBytes += result.content.length;
         }
       }
-      return { changes, unsettled, tooMany };
+      return { changes, unsettled, partial: start < files.length, tooMany };
     },
   };
 }

@@ -9,7 +9,7 @@ import { createDirectoryScan, SETTLE_MS, type FileChange, type ScanResult } from
 /** Pause between two looks at the directory, for where the kernel's notifications do not work. */
 const RESCAN_MS = 500;
 /** A large directory is looked at less often, so that looking takes no more than this share of the time. */
-const MAX_SCAN_SHARE = 0.1;
+const MAX_SCAN_SHARE = 0.05;
 const RESCAN_MAX_MS = 10_000;
 /** Notifications within this time are one. */
 const COALESCE_MS = 20;
@@ -86,13 +86,14 @@ export function createPolicyDirectory(options: {
       if (stopped) return;
       const startedAt = performance.now();
       try {
-        const { unsettled, tooMany } = await look();
+        const { unsettled, partial, tooMany } = await look();
         tellTrouble(
           tooMany ? 'it holds more files than are read; use fewer, each with several policies' : '',
         );
         const tookMs = performance.now() - startedAt;
         pauseMs = Math.min(Math.max(RESCAN_MS, tookMs / MAX_SCAN_SHARE), RESCAN_MAX_MS);
         if (unsettled) pauseMs = SETTLE_MS;
+        if (partial) pauseMs = 0;
       } catch (error) {
         tellTrouble(problemOf(error));
         pauseMs = RESCAN_MS;
@@ -103,7 +104,9 @@ export function createPolicyDirectory(options: {
   return {
     async start() {
       try {
-        while ((await look()).unsettled) await wake.wait(SETTLE_MS);
+        for (let result = await look(); result.unsettled || result.partial; result = await look()) {
+          if (!result.partial) await wake.wait(SETTLE_MS);
+        }
       } catch (cause) {
         throw new CommandError(
           `cannot read the policy directory ${directory}: ${problemOf(cause)}; --policy-dir names a directory of YAML files`,

@@ -140,6 +140,20 @@ describe('large policy files', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
+  it('come one after the other, also when several are asked for at once', async () => {
+    const parser = createPolicyParser();
+    const paths = Array.from({ length: 900 }, (_, index) => `/usr/bin/program-${index}`).join(', ');
+    const parse = async (name: string): Promise<string | undefined> => {
+      const content = new TextEncoder().encode(yaml(name, 'protect', paths));
+      const parsed = await parser.parse({ file: name, content });
+      return parsed.ok ? parsed.values[0]?.metadata.name : undefined;
+    };
+    const names = await Promise.all(['a', 'b', 'c'].map(parse));
+    names.push(await parse('d'));
+    await parser.stop();
+    expect(names).toEqual(['a', 'b', 'c', 'd']);
+  });
+
   it('with an error say where it is', async () => {
     const parser = createPolicyParser();
     const text = yaml('web', 'protect', `${'/usr/bin/program, '.repeat(1)}${'/p, '.repeat(3000)}relative`);

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { formatDocumentError } from '@runtime-enforcer/api/policy-document';
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import type { BoundContainer } from '../containers/bound-container.ts';
@@ -7,9 +8,12 @@ import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
 import type { PolicyTable } from '../policies/policy-table.ts';
 import type { FileChange } from './directory-scan.ts';
+import { createPathSharing } from './path-sharing.ts';
 import type { PolicyParser } from './policy-parser.ts';
 import { policyKey, type FilePolicies, type PolicySet } from './policy-set.ts';
 
+/** How long files are read before the container runtime gets its turn. */
+const TURN_MS = 20;
 /** Errors of one file that are logged. */
 const MAX_ERRORS_TOLD = 20;
 
@@ -35,6 +39,8 @@ export function createPolicyLoader(parts: {
 }): PolicyLoader {
   const { directory, parser, policies, table, binder, onBoundLate, log, counters } = parts;
 
+  const sharing = createPathSharing();
+
   /** The policies of a changed file, or undefined if those it had stay. */
   const read = async (change: FileChange): Promise<FilePolicies | undefined> => {
     const { file } = change;
@@ -49,7 +55,7 @@ export function createPolicyLoader(parts: {
       return undefined;
     }
     const parsed = await parser.parse({ file: path, content: change.content });
-    if (parsed.ok) return { file, policies: parsed.values };
+    if (parsed.ok) return { file, policies: parsed.values.map((policy) => sharing.shared(policy)) };
     counters.add('policy_files_broken');
     log.error(
       {
@@ -107,9 +113,13 @@ export function createPolicyLoader(parts: {
   return {
     async load(changes) {
       const files: FilePolicies[] = [];
+      let turnBegan = performance.now();
       for (const change of changes) {
         const file = await read(change);
         if (file !== undefined) files.push(file);
+        if (performance.now() - turnBegan < TURN_MS) continue;
+        await setImmediate();
+        turnBegan = performance.now();
       }
       const change = policies.update(files);
       for (const { policy, file, owner } of change.conflicts) {

@@ -17,6 +17,14 @@ const IDLE_MS = 5_000;
 /** Heap of the thread, in MiB: many times what the largest file needs. */
 const HEAP_MIB = 1024;
 
+function startThread(): Worker {
+  const thread = new Worker(builtFiles().policyParserWorker, {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  });
+  // Without a listener an error of the thread would end the process.
+  return thread.on('error', () => undefined);
+}
+
 /** Reads policy files, large ones in a thread of their own, so that no file keeps the runtime waiting. */
 export interface PolicyParser {
   /** Never rejects: a file that cannot be handled is an error like any other. */
@@ -38,9 +46,7 @@ export function createPolicyParser(): PolicyParser {
 
   const parseInThread = async (source: SourceFile): Promise<Documents<WorkloadPolicy>> => {
     clearTimeout(idle);
-    worker ??= new Worker(builtFiles().policyParserWorker, {
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
-    });
+    worker ??= startThread();
     const thread = worker;
     const { promise, resolve, reject } = Promise.withResolvers<Documents<WorkloadPolicy>>();
     const timer = setTimeout(
@@ -48,9 +54,7 @@ export function createPolicyParser(): PolicyParser {
       PARSE_TIMEOUT_MS,
     );
     const exited = (): void => reject(new Error('the reading thread ended'));
-    thread.once('message', resolve);
-    thread.once('error', reject);
-    thread.once('exit', exited);
+    thread.on('message', resolve).on('error', reject).on('exit', exited);
     thread.postMessage(source);
     try {
       return await promise;
@@ -59,9 +63,7 @@ export function createPolicyParser(): PolicyParser {
       return { ok: false, errors: [unreadable(source.file, error)] };
     } finally {
       clearTimeout(timer);
-      thread.removeAllListeners();
-      // Without a listener a late error of the thread would end the process.
-      thread.on('error', () => undefined);
+      thread.off('message', resolve).off('error', reject).off('exit', exited);
       idle = setTimeout(() => void end(), IDLE_MS);
       idle.unref();
     }
