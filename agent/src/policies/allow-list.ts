@@ -56,7 +56,8 @@ export function createAllowLists(tables: AllowedTables, paths: PathInterner, gra
     return lastId;
   };
   const take = (given: readonly ExecutablePath[]): MutableAllowList => {
-    const texts = [...new Set(given)].sort();
+    const sorted = given.toSorted();
+    const texts = sorted.filter((text, i) => text !== sorted[i - 1]);
     const digest = digestOf(texts);
     const known = byDigest.get(digest);
     if (known !== undefined && holds(known, texts)) {

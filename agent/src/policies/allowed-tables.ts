@@ -4,7 +4,9 @@ import { isNativeError } from '../kernel/native.ts';
 import type { PathInterner } from './path-interner.ts';
 
 /** Entries of one batch: long enough to spare system calls, short enough to let others have their turn. */
-const BATCH_ENTRIES_MAX = 16_384;
+const BATCH_ENTRIES_MAX = 8_192;
+/** Batches under way at once: the kernel works on one while the next is put together. */
+const BATCHES_MAX = 2;
 const VALUE_BYTES = 4;
 
 /** A table cannot take all paths of a list. */
@@ -125,12 +127,12 @@ export function createAllowedTables(tables: readonly AllowedTable[], paths: Path
   };
 }
 
-/** Collects what is asked for in one turn of the loop, and while a batch is under way. */
+/** Collects what is asked for in one turn of the loop, and while batches are under way. */
 function batched(
   run: (lists: readonly ListEntries[]) => Promise<readonly (Error | undefined)[]>,
 ): (list: ListEntries) => Promise<void> {
   const waiting: Job[] = [];
-  let working = false;
+  let workers = 0;
 
   const work = async (): Promise<void> => {
     while (waiting.length > 0) {
@@ -146,14 +148,14 @@ function batched(
         for (const job of batch) job.reject(asError(error));
       }
     }
-    working = false;
+    workers--;
   };
 
   return (list) => {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     waiting.push({ list, resolve: () => resolve(undefined), reject });
-    if (!working) {
-      working = true;
+    if (workers < BATCHES_MAX) {
+      workers++;
       setImmediate(() => void work());
     }
     return promise;

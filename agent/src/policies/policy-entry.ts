@@ -41,7 +41,6 @@ export interface PolicyEntry {
   known: boolean;
   /** The policy is gone; what is left of it is for the containers that hold it. */
   removed: boolean;
-  lacksRoom: boolean;
   state: PolicyState | undefined;
   turn: Promise<unknown>;
   turns: number;
@@ -106,6 +105,7 @@ export function createPolicyEntries(parts: {
   const entries = new Map<string, PolicyEntry>();
   const inForce = new Map<AllowList, number>();
   const leaving = new Set<Promise<unknown>>();
+  const lacking = new Set<PolicyEntry>();
 
   /** What goes on in the background and may only be counted when it fails. */
   const leave = (work: Promise<unknown>): void => {
@@ -153,7 +153,15 @@ export function createPolicyEntries(parts: {
   };
   const fail = (entry: PolicyEntry, error: Error, asked = entry.mode): PolicyState => {
     const before = Array.from(entry.rules.values()).find(({ current }) => current !== undefined)?.current;
-    entry.lacksRoom = error instanceof TableFullError || error instanceof IdsExhaustedError;
+    if (
+      error instanceof TableFullError ||
+      error instanceof IdsExhaustedError ||
+      error instanceof EvictedError
+    ) {
+      lacking.add(entry);
+    } else {
+      lacking.delete(entry);
+    }
     const kept = before === undefined ? '' : '; what was loaded before stays in force';
     return describe(entry, 'failed', before?.mode ?? asked, `${error.message}${kept}`);
   };
@@ -188,7 +196,6 @@ export function createPolicyEntries(parts: {
         mode,
         known: false,
         removed: false,
-        lacksRoom: false,
         state: undefined,
         turn: Promise.resolve(),
         turns: 0,
@@ -260,13 +267,13 @@ export function createPolicyEntries(parts: {
         lists.share(rule.wanted);
         setCurrent(rule, wantedForce(rule, entry.mode));
       }
-      entry.lacksRoom = false;
+      lacking.delete(entry);
       return describe(entry, 'ready', entry.mode);
     },
     fail,
     remove(entry) {
       entry.removed = true;
-      entry.lacksRoom = false;
+      lacking.delete(entry);
       for (const rule of [...entry.rules.values()]) if (rule.users === 0) drop(entry, rule);
       describe(entry, 'retained', entry.state?.mode ?? entry.mode);
     },
@@ -307,10 +314,9 @@ export function createPolicyEntries(parts: {
           setCurrent(rule, undefined);
         }
         fail(entry, new EvictedError());
-        entry.lacksRoom = true;
       }
     },
-    lackingRoom: () => Array.from(entries.values()).filter(({ lacksRoom }) => lacksRoom),
+    lackingRoom: () => [...lacking],
     states() {
       const states = new Map<string, PolicyState>();
       for (const { key, state } of entries.values()) if (state !== undefined) states.set(key, state);

@@ -8,6 +8,7 @@ import type { Logger } from '../nri/handlers.ts';
 import { createAllowLists, type AllowLists } from './allow-list.ts';
 import { createAllowedTables, type AllowedTables } from './allowed-tables.ts';
 import { createInheritance, type Inheritance } from './inheritance.ts';
+import { createPacer } from './paced.ts';
 import { createPathInterner, type PathInterner } from './path-interner.ts';
 import { createListLoader } from './list-loader.ts';
 import {
@@ -103,6 +104,7 @@ export async function createPolicyTable(parts: PolicyTableParts): Promise<Policy
 
 function createTable({ entries, inheritance, lists, tables, paths }: Inner): PolicyTable {
   const loader = createListLoader(entries, lists, tables);
+  const begin = createPacer();
 
   /** Brings the kernel to what is wanted, or leaves everything as it is and says why. */
   const settle = async (entry: PolicyEntry, evict: boolean): Promise<PolicyState> => {
@@ -147,6 +149,7 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
       const { namespace, name } = policy.metadata;
       const entry = entries.ensure(`${namespace}/${name}`, policy.spec.mode);
       return entries.inTurn(entry, async () => {
+        await begin();
         const wanted = wantedLists(policy);
         const taken = wanted.map(([container, rules]) => ({
           container,
