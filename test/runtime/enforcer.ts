@@ -94,10 +94,10 @@ async function policyLoaded(agent: AgentProcess, policy: PolicySpec, from: numbe
   const policyName = `${policy.namespace ?? 'default'}/${policy.name}`;
   await eventually(
     () =>
-      `the agent loads policy ${policyName}; it wrote:\n${agent.log
-        .slice(from)
-        .map((record) => JSON.stringify(record))
-        .join('\n')}`,
+      `the agent (exit code ${agent.exitCode ?? 'none: it runs, or a signal ended it'}) loads policy ${policyName}; it wrote:\n${[
+        ...agent.log.slice(from).map((record) => JSON.stringify(record)),
+        ...agent.messages,
+      ].join('\n')}`,
     () =>
       agent.log
         .slice(from)

@@ -56,9 +56,16 @@ export interface Pod {
   readonly containers: Map<string, StartedContainer>;
 }
 
+interface Started {
+  readonly started: true;
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** What became of a program that the runtime was asked to start in a container. */
 export type Execution =
-  | { readonly started: true; readonly exitCode: number; readonly stdout: string; readonly stderr: string }
+  | Started
   /** The runtime could not start it; the reason is the runtime's own. */
   | { readonly started: false; readonly reason: string };
 
@@ -172,13 +179,26 @@ export async function execIn(cri: Cri, pod: Pod, name: string, argv: readonly st
       cmd: argv,
       timeout: EXEC_BUDGET_S,
     });
-    return { started: true, exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+    const execution = {
+      started: true,
+      exitCode,
+      stdout: stdout.toString(),
+      stderr: stderr.toString(),
+    } as const;
+    return failedInContainer(execution) ?? execution;
   } catch (cause) {
     if (cause instanceof CriError && cause.message.includes('failed to exec in container')) {
       return { started: false, reason: cause.message };
     }
     throw cause;
   }
+}
+
+/** An exec that fails is told by the runtime's own process in the container: runc exits with 255, crun with 1. */
+function failedInContainer({ exitCode, stdout, stderr }: Started): Execution | undefined {
+  const isRuntimeCode = exitCode === 255 || exitCode === 1;
+  const isRuntimeText = /^exec (?:`.*`|\/\S+): .+\n?$/.test(stdout + stderr);
+  return isRuntimeCode && isRuntimeText ? { started: false, reason: stdout + stderr } : undefined;
 }
 
 /** Waits until a container has ended. */
