@@ -1,6 +1,7 @@
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { EnforcerAttachment, Override } from '../kernel/enforcer.ts';
 import type { PolicyState } from '../policies/policy-state.ts';
+import { shownName } from './shown-name.ts';
 
 /** What a running agent tells of itself, as JSON. */
 export interface AgentStatus {
@@ -30,7 +31,7 @@ export type ContainerStatus = Pick<
 /** Rows of a list that the text form prints. */
 const MAX_ROWS = 200;
 
-/** The status for people to read. Names come from tenants: whoever made the status has validated or quoted them. */
+/** The status for people to read; names that tenants chose cannot lead their terminal astray. */
 export function formatStatus(status: AgentStatus): string {
   const { attachment, policies, containers, outcomes } = status;
   const enforcement = status.attached
@@ -53,8 +54,12 @@ export function formatStatus(status: AgentStatus): string {
     section(
       'Containers',
       containers,
-      ({ namespace, podName, containerName, state, policy = '', violations }) => [
-        ...[`${namespace}/${podName}/${containerName}`, state, policy],
+      ({ namespace, podName, containerName, state, policy, violations }) => [
+        ...[
+          [namespace, podName, containerName].map(shownName).join('/'),
+          state,
+          policy?.split('/').map(shownName).join('/') ?? '',
+        ],
         violations === 0 ? '' : `${violations} violations`,
       ],
     ),

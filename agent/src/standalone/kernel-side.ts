@@ -2,7 +2,7 @@ import { release } from 'node:os';
 import { builtFiles } from '../built-files.ts';
 import { CommandError } from '../commands/command-error.ts';
 import type { RunOptions } from '../commands/run-options.ts';
-import { ownCgroup, createKernelBinder } from '../containers/kernel-binder.ts';
+import { createKernelBinder } from '../containers/kernel-binder.ts';
 import { openCgroupTree } from '../containers/cgroup-tree.ts';
 import { createContainerSlots } from '../containers/container-slots.ts';
 import { readMountNamespace } from '../containers/running-programs.ts';
@@ -95,7 +95,7 @@ async function open(
       settings,
       table,
       learning: options.learnDirectory !== undefined,
-      own: { podUid: process.env['POD_UID'], cgroup: await ownCgroup(tree) },
+      own: { podUid: process.env['POD_UID'] },
       log,
       countFailure,
     });

@@ -1,6 +1,4 @@
-import { quote } from '@runtime-enforcer/api/field-error';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
-import { isDnsSubdomain } from '@runtime-enforcer/api/kubernetes-name';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import {
   PolicyNotReadyError,
@@ -11,6 +9,7 @@ import { describeError } from '../log.ts';
 import type { AgentCounters } from '../metrics.ts';
 import type { Logger, NriHandlers } from '../nri/handlers.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
+import { shownName } from './shown-name.ts';
 
 /** What the agent does beyond binding. Must not reject or throw. */
 export interface RuntimeEvents {
@@ -83,7 +82,7 @@ export function createRuntimeHandlers(parts: {
         counters.add('containers_refused');
         log.error({ ...namesOf(pod, container), reason }, 'container refused');
         throw new Error(
-          `container ${shown(pod.name)}/${shown(container.name)} was prevented from starting by runtime-enforcer: ` +
+          `container ${shownName(pod.name)}/${shownName(container.name)} was prevented from starting by runtime-enforcer: ` +
             `${reason}; NRI_FAILOPEN=true in the agent's environment lets such containers start unenforced`,
           { cause: error },
         );
@@ -100,7 +99,7 @@ export function createRuntimeHandlers(parts: {
 function refusalReason(pod: NriPodSandbox, error: unknown): string {
   if (!(error instanceof PolicyNotReadyError)) return describeError(error);
   const policy = pod.labels.get(POLICY_LABEL) ?? '';
-  const bound = `pod ${shown(pod.namespace)}/${shown(pod.name)} has policy ${shown(policy)} associated`;
+  const bound = `pod ${shownName(pod.namespace)}/${shownName(pod.name)} has policy ${shownName(policy)} associated`;
   switch (error.problem) {
     case 'unknown':
       return `${bound}, but the policy does not exist`;
@@ -118,9 +117,4 @@ function namesOf(pod: NriPodSandbox, container: NriContainer) {
     containerName: container.name,
     containerId: container.id,
   };
-}
-
-/** Names of the runtime are names as Kubernetes has them, unless somebody means to mislead. */
-function shown(name: string): string {
-  return isDnsSubdomain(name) ? name : quote(name);
 }

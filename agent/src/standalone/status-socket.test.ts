@@ -91,6 +91,14 @@ describe('the status for people', () => {
     }
   });
 
+  it('shows names that are none in a harmless way', () => {
+    const [container] = STATUS.containers;
+    const hostile = { ...container, podName: '\u001b[2Jx', containerName: 'a\nb', policy: 'shop/\u202e' };
+    const text = formatStatus({ ...STATUS, containers: [hostile] as AgentStatus['containers'] });
+    expect(text.includes('\u001b') || text.includes('\u202e')).toBe(false);
+    expect(text).toContain('"a\\nb"');
+  });
+
   it('is bounded', () => {
     const containers = Array.from({ length: 5000 }, () => STATUS.containers).flat();
     const text = formatStatus({ ...STATUS, containers });
