@@ -51,18 +51,14 @@ export function formatStatus(status: AgentStatus): string {
     section('Policies', policies, ({ name, state, mode, paths, message = '' }) => [
       ...[name, state, mode, `${paths} paths`, message],
     ]),
-    section(
-      'Containers',
-      containers,
-      ({ namespace, podName, containerName, state, policy, violations }) => [
-        ...[
-          [namespace, podName, containerName].map(shownName).join('/'),
-          state,
-          policy?.split('/').map(shownName).join('/') ?? '',
-        ],
-        violations === 0 ? '' : `${violations} violations`,
+    section('Containers', containers, ({ namespace, podName, containerName, state, policy, violations }) => [
+      ...[
+        [namespace, podName, containerName].map(shownName).join('/'),
+        state,
+        policy?.split('/').map(shownName).join('/') ?? '',
       ],
-    ),
+      violations === 0 ? '' : `${violations} violations`,
+    ]),
     section('Outcomes', shownOutcomes, ([name, count]) => [name, String(count)]),
     ...(status.recursionMisses === 0
       ? []

@@ -201,6 +201,19 @@ describe('containers that come and go', () => {
     expect(second.latest()).toEqual(new Map([['protect /usr/bin/id', 9]]));
   });
 
+  it('are continued with their overflow, too', () => {
+    const first = journalWithLines();
+    first.journal.events([event('k', '/usr/bin/id')]);
+    for (let reading = 0; reading < 2; reading++) first.counts(5n, [fakeSeen(CONTAINER, 'k', 1n)]);
+    expect(first.latest().get('overflow')).toBe(4);
+    const second = journalWithLines(first.written);
+    second.counts(5n, [fakeSeen(CONTAINER, 'k', 1n)]);
+    second.counts(5n, [fakeSeen(CONTAINER, 'k', 1n)]);
+    expect(second.written).toEqual([]);
+    second.counts(7n, [fakeSeen(CONTAINER, 'k', 1n)]);
+    expect(second.latest()).toEqual(new Map([['overflow', 6]]));
+  });
+
   it('that are bound anew do not count twice', () => {
     const { journal, counts, latest } = journalWithLines();
     journal.events([event('k', '/usr/bin/id')]);

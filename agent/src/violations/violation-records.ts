@@ -151,11 +151,11 @@ export function createContainerRecords(container: LineContainer): ContainerRecor
       }
       const rest = unnamed();
       unnamedReadings = rest > 0n ? unnamedReadings + 1 : 0;
-      if (overQuota || unnamedReadings >= UNNAMED_READINGS) overflow = rest;
+      if (overQuota || unnamedReadings >= UNNAMED_READINGS || rest < overflow) overflow = rest;
     },
     recover(recovered) {
       if (recovered.event === 'policy_violation_overflow') {
-        writtenOverflow = BigInt(recovered.occurrences);
+        overflow = writtenOverflow = BigInt(recovered.occurrences);
         return;
       }
       const { recordKey, occurrences, firstObservedTimestamp, lastObservedTimestamp } = recovered;
