@@ -9,20 +9,31 @@ const SUBSYSTEMS_MAX = 14;
 /** The host's view, also from a container with the host's pid namespace; then our own. */
 const MOUNT_POINTS = ['/proc/1/root/sys/fs/cgroup', '/sys/fs/cgroup'] as const;
 
+/** Id of the topmost cgroup of every hierarchy. */
+const ROOT_CGROUP_ID = 1n;
+/** A node that is a container lies this deep at most: kubelet's and the container engine's levels. */
+const HIDDEN_LEVELS_MAX = 12;
+
 /** Where the cgroups of containers are found on this node. */
 export interface CgroupTree {
   /** Directory of the hierarchy's root. */
   readonly root: string;
   /** cgroup v1: index of the hierarchy that is read; -1 with v2. */
   readonly subsystem: number;
+  /**
+   * Levels that may lie above the root: 0 on a node, unknown where the node itself is a container, whose root is
+   * somewhere in another tree.
+   */
+  readonly hiddenLevelsMax: number;
 }
 
 /** A container's cgroup, which exists. */
 export interface ContainerCgroup {
   /** Below the root, beginning with `/`. */
   readonly path: string;
+  readonly directory: string;
   readonly id: bigint;
-  /** The root is level 0. */
+  /** By its path: the root is level 0. */
   readonly level: number;
 }
 
@@ -31,7 +42,7 @@ export interface ContainerCgroup {
  * memory controller, which every runtime uses. Rejects with an Error that says what is missing.
  */
 export async function openCgroupTree(
-  native: Pick<Native, 'filesystemType' | 'isMountPoint'>,
+  native: Pick<Native, 'filesystemType' | 'isMountPoint' | 'cgroupId'>,
 ): Promise<CgroupTree> {
   const mountPoint = MOUNT_POINTS.find((path) => isReadable(native, path));
   if (mountPoint === undefined) {
@@ -40,7 +51,7 @@ export async function openCgroupTree(
     );
   }
   const { magic } = native.filesystemType(mountPoint);
-  if (magic === CGROUP2_MAGIC) return { root: mountPoint, subsystem: -1 };
+  if (magic === CGROUP2_MAGIC) return openedTree(native, mountPoint, -1);
   if (magic !== TMPFS_MAGIC) {
     throw new Error(
       `${mountPoint} holds neither cgroup v2 nor the directories of cgroup v1; mount one of them there`,
@@ -53,7 +64,12 @@ export async function openCgroupTree(
   const subsystem = memorySubsystem(await readFile('/proc/cgroups', 'utf8'));
   if (subsystem === undefined)
     throw new Error('/proc/cgroups names no memory controller; boot with it enabled');
-  return { root, subsystem };
+  return openedTree(native, root, subsystem);
+}
+
+function openedTree(native: Pick<Native, 'cgroupId'>, root: string, subsystem: number): CgroupTree {
+  const hiddenLevelsMax = native.cgroupId(root) === ROOT_CGROUP_ID ? 0 : HIDDEN_LEVELS_MAX;
+  return { root, subsystem, hiddenLevelsMax };
 }
 
 /** Index of the memory controller by the text of /proc/cgroups, whose lines stand in the kernel's order. */
@@ -68,8 +84,9 @@ export function memorySubsystem(text: string): number | undefined {
 }
 
 /**
- * The cgroup that the runtime named for a container. Where the name has no clear meaning, that of its first process.
- * Rejects with an Error that names the path if it is not there.
+ * The cgroup that the runtime named for a container; where the name has no clear meaning, as a relative path has
+ * none, that of its process. Rejects with a CgroupPathError if neither tells, and with a NativeError that names the
+ * path if it is not there.
  */
 export async function findContainerCgroup(
   native: Pick<Native, 'cgroupId'>,
@@ -78,7 +95,8 @@ export async function findContainerCgroup(
   pid: number,
 ): Promise<ContainerCgroup> {
   const path = await pathOf(tree, cgroupsPath, pid);
-  return { path, id: native.cgroupId(`${tree.root}${path}`), level: path.split('/').length - 1 };
+  const directory = `${tree.root}${path}`;
+  return { path, directory, id: native.cgroupId(directory), level: path.split('/').length - 1 };
 }
 
 async function pathOf(tree: CgroupTree, cgroupsPath: string, pid: number): Promise<string> {
@@ -86,35 +104,21 @@ async function pathOf(tree: CgroupTree, cgroupsPath: string, pid: number): Promi
     return resolveCgroupPath(cgroupsPath);
   } catch (error) {
     if (!(error instanceof CgroupPathError) || pid === 0) throw error;
-    const path = await processCgroup(tree, pid);
-    // A path that climbs is told to a process in another cgroup namespace: it means something else there.
+    const path = cgroupIn(await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => ''), tree);
+    // The root is everybody's, and a path that climbs is told to a reader in another cgroup namespace.
     if (path === undefined || path === '/' || path.split('/').includes('..')) throw error;
     return path;
   }
 }
 
-/** The cgroup that a process is in, below the tree's root; undefined if the process is gone. */
-export async function processCgroup(
-  { subsystem }: CgroupTree,
-  pid: number | 'self',
-): Promise<string | undefined> {
-  let text: string;
-  try {
-    text = await readFile(`/proc/${pid}/cgroup`, 'utf8');
-  } catch {
-    return undefined;
-  }
+/** The path that the text of /proc/<pid>/cgroup names for the hierarchy. */
+export function cgroupIn(text: string, { subsystem }: Pick<CgroupTree, 'subsystem'>): string | undefined {
   for (const line of text.split('\n')) {
-    const [, hierarchy, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+    const [, hierarchy, controllers, path] = /^(\d+):([^:]*):(.*)$/s.exec(line) ?? [];
     if (path === undefined) continue;
     if (subsystem < 0 ? hierarchy === '0' : controllers?.split(',').includes('memory')) return path;
   }
   return undefined;
-}
-
-/** Whether `path` is `ancestor` or below it. */
-export function isBelow(path: string, ancestor: string): boolean {
-  return path === ancestor || path.startsWith(`${ancestor}/`);
 }
 
 function isReadable(native: Pick<Native, 'filesystemType'>, path: string): boolean {

@@ -2,6 +2,7 @@ import type { CountFailure } from '../kernel/failures.ts';
 import { CONTAINER_COUNTERS_LAYOUT, CONTAINER_LAYOUT, ContainerFlag } from '../kernel/gen/abi.ts';
 import type { GracePeriod } from '../kernel/grace-period.ts';
 import type { KernelMaps } from '../kernel/maps.ts';
+import type { MapEntries } from '../kernel/native.ts';
 
 /** What the program is to know of a container. */
 export interface SlotContent {
@@ -85,6 +86,32 @@ export function createContainerSlots(parts: {
     return value !== undefined && readU32(value) === slot;
   };
 
+  /**
+   * An agent that was killed while it bound or released left a slot that `cgroups` does not name, or a namespace that
+   * leads elsewhere. What `cgroups` says counts.
+   */
+  const repair = (
+    slots: ReadonlyMap<number, Slot>,
+    adopted: ReadonlyMap<number, Slot>,
+    namespaces: MapEntries,
+  ): void => {
+    const named = new Set<number>();
+    for (const slot of adopted.values()) {
+      named.add(slot.mountNamespace);
+      write(slot, slot.cgroupId);
+      if (isOwnNamespace(slot.mountNamespace)) {
+        maps.mountNamespaces.update(u32(slot.mountNamespace), u32(slot.slot));
+      }
+    }
+    for (const slot of slots.values()) {
+      if (!adopted.has(slot.slot) && slot.cgroupId !== 0n) write(slot, 0n);
+    }
+    for (let i = 0; i < namespaces.count; i++) {
+      const namespace = readU32(namespaces.keys, i * 4);
+      if (!named.has(namespace)) maps.mountNamespaces.delete(u32(namespace));
+    }
+  };
+
   return {
     get free() {
       return capacity - 1 - taken.size;
@@ -108,30 +135,41 @@ export function createContainerSlots(parts: {
         slots.set(slot.slot, slot);
       }
       const ids = viewOf(bound.keys);
-      const adopted: Slot[] = [];
+      const adopted = new Map<number, Slot>();
       for (let i = 0; i < bound.count; i++) {
         const found = slots.get(readU32(bound.values, i * 4));
         if (found === undefined) continue;
         taken.add(found.slot);
-        adopted.push({ ...found, cgroupId: ids.getBigUint64(i * 8, true) });
+        adopted.set(found.slot, { ...found, cgroupId: ids.getBigUint64(i * 8, true) });
       }
-      return adopted;
+      repair(slots, adopted, await maps.mountNamespaces.entries());
+      return [...adopted.values()];
     },
     bind(content) {
       const number = allocate(content.cgroupId);
       const generation = ((generations.get(number) ?? 0) + 1) >>> 0 || 1;
       const slot: Slot = { ...content, slot: number, generation };
+      const cgroup = u64(content.cgroupId);
+      const namespace = isOwnNamespace(content.mountNamespace) ? u32(content.mountNamespace) : undefined;
+      const before = {
+        cgroup: maps.cgroups.lookup(cgroup),
+        namespace: namespace && maps.mountNamespaces.lookup(namespace),
+      };
       taken.add(number);
       generations.set(number, generation);
       try {
         maps.containerCounters.update(u32(number), new Uint8Array(CONTAINER_COUNTERS_LAYOUT.size));
         // Whole before the program can find it: it looks at the slot's cgroup first.
         write(slot, 0n);
-        if (isOwnNamespace(content.mountNamespace))
-          maps.mountNamespaces.update(u32(content.mountNamespace), u32(number));
-        maps.cgroups.update(u64(content.cgroupId), u32(number));
+        if (namespace !== undefined) maps.mountNamespaces.update(namespace, u32(number));
+        maps.cgroups.update(cgroup, u32(number));
         write(slot, content.cgroupId);
       } catch (error) {
+        // What was bound before stays so.
+        if (before.cgroup !== undefined) maps.cgroups.update(cgroup, before.cgroup);
+        if (namespace !== undefined && before.namespace !== undefined) {
+          maps.mountNamespaces.update(namespace, before.namespace);
+        }
         this.release(slot).catch(() => parts.countFailure('container_unbind'));
         throw error;
       }

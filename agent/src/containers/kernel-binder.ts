@@ -1,4 +1,3 @@
-import { quote } from '@runtime-enforcer/api/field-error';
 import { readPolicyBinding } from '@runtime-enforcer/api/binding';
 import { workloadFromPod } from '@runtime-enforcer/api/workload';
 import type { CountFailure } from '../kernel/failures.ts';
@@ -8,7 +7,7 @@ import type { Logger } from '../nri/handlers.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
 import type { PolicyTable, PolicyUse } from '../policies/policy-table.ts';
 import type { BoundContainer } from './bound-container.ts';
-import { findContainerCgroup, isBelow, processCgroup, type CgroupTree } from './cgroup-tree.ts';
+import { findContainerCgroup, type CgroupTree } from './cgroup-tree.ts';
 import {
   PolicyNotReadyError,
   type BindResult,
@@ -16,7 +15,8 @@ import {
   type ReconcileReport,
 } from './container-binder.ts';
 import type { ContainerSlots, Slot } from './container-slots.ts';
-import { readMountNamespace, readRunningPrograms } from './running-programs.ts';
+import { findRunningProcess, findStartingProcess } from './container-process.ts';
+import { readRunningPrograms } from './running-programs.ts';
 
 /** Containers that ended and whose records may still come. */
 const ENDED_MAX = 1_024;
@@ -29,8 +29,11 @@ export interface KernelBinderParts {
   readonly table: PolicyTable;
   /** Whether containers whose pod names no policy are learned. */
   readonly learning: boolean;
-  /** The agent's own pod and cgroup, which are never bound: nothing that a tenant writes decides that. */
-  readonly own: { readonly podUid: string | undefined; readonly cgroup: string | undefined };
+  /**
+   * The agent's own pod, which is never bound, as the container that this process runs in never is. Uids are given by
+   * the API server: nothing that a tenant writes decides that.
+   */
+  readonly own: { readonly podUid: string | undefined };
   readonly log: Logger;
   readonly countFailure: CountFailure;
 }
@@ -45,12 +48,6 @@ interface Entry {
 /** What was found of a container before it is decided what becomes of it. */
 type Found = Omit<BoundContainer, 'slot' | 'generation' | 'state' | 'listed'>;
 
-/** The agent's own cgroup; undefined where it is the tree's root, which would be everybody's. */
-export async function ownCgroup(tree: CgroupTree): Promise<string | undefined> {
-  const path = await processCgroup(tree, 'self');
-  return path === undefined || path === '/' || path.includes('..') ? undefined : path;
-}
-
 export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
   const { native, tree, slots, settings, table, learning, own, log, countFailure } = parts;
   const entries = new Map<string, Entry>();
@@ -58,6 +55,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
   const ended: string[] = [];
   const turns = new Map<string, Promise<unknown>>();
   let inherited: Map<bigint, Slot> | undefined;
+  let inheritanceDropped = false;
 
   /** Runs `action` after what was asked for this container before. */
   const inTurn = <T>(containerId: string, action: () => Promise<T>): Promise<T> => {
@@ -70,16 +68,11 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
     return turn;
   };
 
-  const find = async (pod: NriPodSandbox, container: NriContainer, isStarting: boolean): Promise<Found> => {
-    const cgroup = await findContainerCgroup(native, tree, container.cgroupsPath, container.pid);
-    settings.coverLevels(cgroup.level, cgroup.level);
+  /** What is known of a container without looking for it. */
+  const describe = (pod: NriPodSandbox, container: NriContainer): Found => {
     const binding = readPolicyBinding(pod.labels);
     const policy =
-      binding.kind === 'policy'
-        ? `${pod.namespace}/${binding.policyName}`
-        : binding.kind === 'invalid'
-          ? `${pod.namespace}/`
-          : undefined;
+      binding.kind === 'policy' ? binding.policyName : binding.kind === 'invalid' ? '' : undefined;
     return {
       containerId: container.id,
       containerName: container.name,
@@ -89,38 +82,36 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       labels: pod.labels,
       image: container.image,
       workload: workloadFromPod(pod.name, pod.labels),
-      cgroupId: cgroup.id,
-      cgroupPath: cgroup.path,
-      mountNamespace: await mountNamespaceOf(container.pid, cgroup.path, isStarting),
+      cgroupId: 0n,
+      cgroupPath: '',
+      mountNamespace: 0,
       pid: container.pid,
-      ...(policy !== undefined && { policy }),
+      ...(policy !== undefined && { policy: `${pod.namespace}/${policy}` }),
     };
   };
 
-  /**
-   * A container that starts has a first process in its cgroup, or something is wrong. One that runs may have moved it
-   * away: then its namespace is not known, and its list counts all the same.
-   */
-  const mountNamespaceOf = async (pid: number, cgroupPath: string, isStarting: boolean): Promise<number> => {
-    const at = pid === 0 ? undefined : await processCgroup(tree, pid);
-    if (at !== undefined && isBelow(at, cgroupPath)) return await readMountNamespace(pid);
-    if (isStarting) {
-      throw new Error(
-        `its first process (pid ${pid}) is not in its cgroup ${quote(cgroupPath)} but ` +
-          (at === undefined ? 'gone' : `in ${quote(at)}`),
-      );
-    }
-    countFailure('container_process_unknown');
-    return 0;
+  /** Undefined for a container that is left alone, wherever it is. */
+  const locate = async (
+    known: Found,
+    container: NriContainer,
+    isStarting: boolean,
+  ): Promise<Found | undefined> => {
+    if ((known.policy === undefined && !learning) || known.podUid === own.podUid) return undefined;
+    const cgroup = await findContainerCgroup(native, tree, container.cgroupsPath, container.pid);
+    const { pid, mountNamespace, isAgent } = isStarting
+      ? await findStartingProcess(cgroup.directory, container.pid)
+      : await findRunningProcess(cgroup.directory, container.pid);
+    if (isAgent) return undefined;
+    if (mountNamespace === 0) countFailure('container_process_unknown');
+    settings.coverLevels(cgroup.level, cgroup.level + tree.hiddenLevelsMax);
+    return { ...known, cgroupId: cgroup.id, cgroupPath: cgroup.path, pid, mountNamespace };
   };
 
-  const isOwn = (found: Found): boolean =>
-    found.podUid === own.podUid || (own.cgroup !== undefined && isBelow(own.cgroup, found.cgroupPath));
+  const leaveAlone = (known: Found): Entry => replace(known, { state: 'unbound', listed: false });
 
   /** Puts a container into the state that it is to have now, whatever it had before. */
   const settle = async (found: Found, labels: ReadonlyMap<string, string>): Promise<Entry> => {
     const binding = readPolicyBinding(labels);
-    if (isOwn(found)) return replace(found, { state: 'unbound', listed: false });
     if (binding.kind === 'invalid') {
       wait(found);
       throw new PolicyNotReadyError(found.policy ?? '', 'invalid', binding.message);
@@ -133,7 +124,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       case 'enforced':
         return replace(found, { state: 'enforced', listed: answer.use.listed }, answer.use);
       case 'unrestricted':
-        return replace(found, { state: 'unbound', listed: false });
+        return leaveAlone(found);
       case 'unknown':
         wait(found);
         throw new PolicyNotReadyError(found.policy, 'unknown', 'the policy does not exist');
@@ -213,27 +204,25 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
     );
   };
 
-  /** Goes on with what an agent before had bound, if that is still what is to be. */
-  const takeOver = (found: Found): boolean => {
-    const slot = inherited?.get(found.cgroupId);
-    if (slot === undefined || isOwn(found)) return false;
-    inherited?.delete(found.cgroupId);
-    const isSame = slot.mountNamespace === found.mountNamespace || found.mountNamespace === 0;
-    if (found.policy === undefined && learning && slot.learn && slot.policyId === 0 && isSame) {
-      remember(found, { state: 'learning', listed: false }, slot, undefined);
-      return true;
+  /**
+   * Goes on with what an agent before had bound, if that is still what is to be; otherwise that stays in force until
+   * the container is bound anew.
+   */
+  const takeOver = (found: Found, slot: Slot): boolean => {
+    const isSame = found.mountNamespace === 0 || slot.mountNamespace === found.mountNamespace;
+    if (found.policy !== undefined && slot.policyId !== 0) {
+      const use = table.inherit(found.policy, found.containerName, slot.policyId);
+      if (use !== undefined) {
+        const entry = remember(found, { state: 'enforced', listed: use.listed }, slot, use);
+        if (isSame) return true;
+        // Its process has another mount namespace than was recorded: the same policy, in a slot that says so.
+        replace(found, entry.container, table.again(use));
+        return true;
+      }
     }
-    const use =
-      found.policy !== undefined && slot.policyId !== 0 && isSame
-        ? table.inherit(found.policy, found.containerName, slot.policyId)
-        : undefined;
-    if (use !== undefined) {
-      remember(found, { state: 'enforced', listed: use.listed }, slot, use);
-      return true;
-    }
-    // Bound anew over it; it goes when the new one is there.
-    remember(found, { state: 'waiting', listed: false }, slot, undefined);
-    return false;
+    const isLearned = found.policy === undefined && slot.learn && slot.policyId === 0;
+    remember(found, { state: isLearned ? 'learning' : 'waiting', listed: false }, slot, undefined);
+    return isLearned && isSame;
   };
 
   const reconcileOne = async (
@@ -241,34 +230,45 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
     container: NriContainer,
   ): Promise<'kept' | 'late' | 'bound'> => {
     if (entries.get(container.id)?.slot !== undefined) return 'kept';
-    const found = await find(pod, container, false);
-    if (takeOver(found)) {
-      const taken = entries.get(container.id);
-      if (taken?.use?.stale === true) await settle(found, pod.labels);
-      return 'kept';
+    const known = describe(pod, container);
+    const found = await locate(known, container, false);
+    if (found === undefined) {
+      leaveAlone(known);
+      return 'bound';
+    }
+    const slot = inherited?.get(found.cgroupId);
+    if (slot !== undefined) {
+      inherited?.delete(found.cgroupId);
+      if (takeOver(found, slot)) return 'kept';
     }
     const { container: bound } = await settle(found, pod.labels);
     const isRunning = container.state === 'running' || container.state === 'paused';
     return isRunning && bound.state !== 'unbound' ? 'late' : 'bound';
   };
 
+  const unbind = (containerId: string): Promise<void> =>
+    inTurn(containerId, async () => {
+      const entry = entries.get(containerId);
+      if (entry === undefined) return;
+      entries.delete(containerId);
+      await forget(entry);
+    });
+
   return {
     bind: (pod, container) =>
       inTurn(container.id, async (): Promise<BindResult> => {
-        const { container: bound } = await settle(await find(pod, container, true), pod.labels);
+        const known = describe(pod, container);
+        const found = await locate(known, container, true);
+        const { container: bound } =
+          found === undefined ? leaveAlone(known) : await settle(found, pod.labels);
         if (bound.state === 'waiting') throw new Error('a waiting container was taken for bound');
         return { state: bound.state, container: bound };
       }),
-    unbind: (containerId) =>
-      inTurn(containerId, async () => {
-        const entry = entries.get(containerId);
-        if (entry === undefined) return;
-        entries.delete(containerId);
-        await forget(entry);
-      }),
+    unbind,
     async policyChanged(namespacedName) {
       const concerned = Array.from(entries.values()).filter(
-        ({ container }) => container.policy === namespacedName,
+        // One that is left alone was not looked for.
+        ({ container }) => container.policy === namespacedName && container.cgroupId !== 0n,
       );
       const bound: BoundContainer[] = [];
       for (const { container } of concerned) {
@@ -291,24 +291,24 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       return bound;
     },
     async reconcile(pods, containers) {
-      const isFirst = inherited === undefined;
       inherited ??= new Map((await slots.adopt()).map((slot) => [slot.cgroupId, slot]));
       const podsById = new Map(pods.map((pod) => [pod.id, pod]));
-      const present = new Set(containers.map(({ id }) => id));
+      const present = containers.filter(isPresent);
+      const presentIds = new Set(present.map(({ id }) => id));
       const boundLate: BoundContainer[] = [];
       const waiting: ReconcileReport['waiting'][number][] = [];
       const failed: ReconcileReport['failed'][number][] = [];
       let kept = 0;
       let gone = 0;
 
-      for (const containerId of [...entries.keys()].filter((id) => !present.has(id))) {
+      for (const containerId of [...entries.keys()].filter((id) => !presentIds.has(id))) {
         gone++;
-        await this.unbind(containerId);
+        await unbind(containerId);
       }
-      for (const container of containers) {
+      for (const container of present) {
         const pod = podsById.get(container.podSandboxId);
-        if (pod === undefined) continue;
         try {
+          if (pod === undefined) throw new Error('the runtime does not tell its pod');
           const came = await inTurn(container.id, () => reconcileOne(pod, container));
           if (came === 'kept') kept++;
           const bound = entries.get(container.id)?.container;
@@ -317,21 +317,22 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
           const known = entries.get(container.id)?.container;
           if (error instanceof PolicyNotReadyError && known !== undefined) {
             waiting.push({ container: known, error });
-          } else {
-            failed.push({
-              containerId: container.id,
-              containerName: container.name,
-              podName: pod.name,
-              namespace: pod.namespace,
-              error: error instanceof Error ? error : new Error(String(error)),
-            });
+            continue;
           }
+          failed.push({
+            containerId: container.id,
+            containerName: container.name,
+            podName: pod?.name ?? '',
+            namespace: pod?.namespace ?? '',
+            error: error instanceof Error ? error : new Error(String(error)),
+          });
         }
       }
-      if (isFirst) {
-        // Cgroups of containers that ended while no agent was there.
-        await Promise.all(Array.from(inherited.values(), (slot) => forget({ slot, use: undefined })));
+      // What could not be looked at may be what an agent before had bound: that stays in force until it can be.
+      if (failed.length === 0 && !inheritanceDropped) {
+        inheritanceDropped = true;
         gone += inherited.size;
+        await Promise.all(Array.from(inherited.values(), (slot) => forget({ slot, use: undefined })));
         inherited.clear();
         await table.dropInherited();
       }
@@ -355,4 +356,9 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
 
 function slotKey(slot: number, generation: number): string {
   return `${slot}:${generation}`;
+}
+
+/** A container that was made but not started has no process yet; the runtime asks when it starts. */
+function isPresent({ state, pid }: NriContainer): boolean {
+  return state !== 'stopped' && !(state === 'created' && pid === 0);
 }

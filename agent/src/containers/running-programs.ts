@@ -58,12 +58,15 @@ export async function readMountNamespace(pid: number): Promise<number> {
   return (await stat(`/proc/${pid}/ns/mnt`)).ino;
 }
 
-async function processesBelow(root: string): Promise<{ pids: readonly number[]; incomplete: boolean }> {
+/** The processes of a cgroup and of those below it, as far as they are read. */
+export async function processesBelow(
+  root: string,
+): Promise<{ pids: ReadonlySet<number>; incomplete: boolean }> {
   const pids = new Set<number>();
   const waiting = [root];
   let incomplete = false;
   for (let read = 0; waiting.length > 0; read++) {
-    if (read >= CGROUPS_MAX || pids.size >= PROCESSES_MAX) return { pids: [...pids], incomplete: true };
+    if (read >= CGROUPS_MAX || pids.size >= PROCESSES_MAX) return { pids, incomplete: true };
     const directory = waiting.pop() ?? root;
     try {
       for (const pid of (await readFile(`${directory}/cgroup.procs`, 'utf8')).split('\n')) {
@@ -72,14 +75,19 @@ async function processesBelow(root: string): Promise<{ pids: readonly number[]; 
         else pids.add(Number(pid));
       }
       for await (const entry of await opendir(directory)) {
-        if (entry.isDirectory() && waiting.length < CGROUPS_MAX) waiting.push(`${directory}/${entry.name}`);
+        if (!entry.isDirectory()) continue;
+        if (waiting.length >= CGROUPS_MAX) {
+          incomplete = true;
+          break;
+        }
+        waiting.push(`${directory}/${entry.name}`);
       }
     } catch (error) {
       // A threaded cgroup does not list its processes; those of its parent hold them.
       if (!isGone(error) && (error as NodeJS.ErrnoException).code !== 'EOPNOTSUPP') throw error;
     }
   }
-  return { pids: [...pids], incomplete };
+  return { pids, incomplete };
 }
 
 function isGone(error: unknown): boolean {

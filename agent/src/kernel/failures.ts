@@ -6,10 +6,8 @@ export type KernelFailure =
   | 'container_process_unknown'
   | 'running_program_unreadable'
   | 'inherited_list_undecodable'
-  | 'stray_entries'
   | 'list_removal'
-  | 'policy_word'
-  | 'state_file';
+  | 'policy_word';
 
 /** Where they are counted. Must not throw. */
 export type CountFailure = (place: KernelFailure) => void;

@@ -47,6 +47,8 @@ export interface PolicyTable {
    * is not known, belongs to another container's rules, or the policy does not name the container.
    */
   inherit(namespacedName: string, containerName: string, policyId: number): PolicyUse | undefined;
+  /** The same claim once more, to be released by itself. */
+  again(use: PolicyUse): PolicyUse;
   /** Drops what an agent before had loaded and nobody took over. */
   dropInherited(): Promise<void>;
   /** Resolves when nothing is being removed any more. */
@@ -118,6 +120,7 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
       void entries.inTurn(entry, () => settle(entry, isInUse(entry)));
   };
 
+  const repeats = new WeakMap<PolicyUse, () => PolicyUse>();
   const useOf = (
     entry: PolicyEntry,
     rule: PolicyRule,
@@ -126,7 +129,7 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
   ): PolicyUse => {
     let held = true;
     rule.users++;
-    return {
+    const use: PolicyUse = {
       policyId,
       listed: rule.container !== UNLISTED,
       get stale() {
@@ -142,6 +145,8 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
         }
       },
     };
+    repeats.set(use, () => useOf(entry, rule, containerName, policyId));
+    return use;
   };
 
   return {
@@ -214,6 +219,11 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
       const heir = entries.bequeath(entry, rule, containerName, policyId, claim.word, claim.list);
       inheritance.claimed(policyId, heir);
       return useOf(entry, heir, containerName, policyId);
+    },
+    again(use) {
+      const repeat = repeats.get(use);
+      if (repeat === undefined) throw new TypeError('expected a claim of this table');
+      return repeat();
     },
     async dropInherited() {
       await inheritance.drop();
