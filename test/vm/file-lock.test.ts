@@ -37,19 +37,30 @@ describe('withFileLock', () => {
 
   it('tells somebody who waits longer than a second', async () => {
     const path = join(directory, 'lock');
-    let told = 0;
+    const isHeld = Promise.withResolvers<undefined>();
+    const isTold = Promise.withResolvers<undefined>();
     const hold = withFileLock(
       path,
-      async () => await new Promise((resolve) => setTimeout(resolve, 1_500)),
+      async () => {
+        isHeld.resolve(undefined);
+        await isTold.promise;
+      },
       silent,
     );
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    await withFileLock(
+    await isHeld.promise;
+    let entered = false;
+    const wait = withFileLock(
       path,
-      async () => await Promise.resolve(),
-      () => told++,
+      async () => {
+        entered = true;
+        await Promise.resolve();
+      },
+      () => {
+        expect(entered).toBe(false);
+        isTold.resolve(undefined);
+      },
     );
-    await hold;
-    expect(told).toBe(1);
+    await Promise.all([hold, wait]);
+    expect(entered).toBe(true);
   });
 });

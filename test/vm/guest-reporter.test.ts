@@ -20,7 +20,7 @@ describe('guestReporter', () => {
     const file = join(directory, 'tests.mjs');
     writeFileSync(file, `import { describe, it, test } from 'node:test';\n${tests}`);
     const reporter = `--test-reporter=${join(directory, 'reporter.mjs')}`;
-    const args = [reporter, '--test-reporter-destination=stdout', '--test-timeout=200', file];
+    const args = [reporter, '--test-reporter-destination=stdout', '--test-timeout=1000', file];
     const { stdout } = spawnSync(NODE_BINARY, args, { encoding: 'utf8' });
     return stdout.split('\n').flatMap((line) => decodeGuestLine(line).event ?? []);
   };
@@ -61,7 +61,7 @@ describe('guestReporter', () => {
     const events = run(`
       import { before } from 'node:test';
       describe('hooked', () => { before(() => { throw new Error('hook'); }); it('inside', () => {}); });
-      test('slow', async () => { await new Promise((resolve) => setTimeout(resolve, 2_000)); });
+      test('slow', async () => { await new Promise((resolve) => setTimeout(resolve, 3_000)); });
     `);
     expect(results(events).filter((line) => line.startsWith('failed')).length).toBeGreaterThanOrEqual(2);
     expect(results(events)).toContain('failed slow');
