@@ -1,0 +1,9 @@
+/** Where a kernel guest finds what it tests. */
+export const OBJECTS = {
+  addon: '/run/payload/enforcer_native.node',
+  enforcer: '/run/payload/enforcer.bpf.o',
+  probe: '/run/payload/probe.bpf.o',
+} as const;
+
+/** The static programs of test/guest-programs. */
+export const PROGRAMS = '/run/payload/programs';

@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import type { RunRing } from '../rings/report.ts';
+import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
+import { programPayload } from './program-payload.ts';
+
+const GUEST_BUDGET_MS = 420_000;
+const TEST_BUDGET_MS = 120_000;
+/** The one kernel to run on: 5.10, 6.1, 6.12 or 7. */
+const ONLY_VARIABLE = 'RUNTIME_ENFORCER_KERNEL';
+
+interface Boot {
+  readonly title: string;
+  readonly guest: Pick<GuestSuiteOptions, 'kernel' | 'cgroups' | 'cpus' | 'append'>;
+  /** Names of test files here, without `.guest.test.ts`. */
+  readonly suites: readonly string[];
+}
+
+const BOOTS: readonly Boot[] = (['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
+  title: `Linux ${kernel}`,
+  guest: { kernel },
+  suites: ['decisions'],
+}));
+
+/** The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. */
+export const run: RunRing = async (report) => {
+  const payload = await programPayload();
+  const only = process.env[ONLY_VARIABLE];
+  for (const { title, guest, suites } of BOOTS) {
+    if (only !== undefined && only !== guest.kernel) continue;
+    report.heading(title);
+    await runGuestSuite(
+      {
+        ...guest,
+        payload,
+        files: suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
+        timeoutMs: GUEST_BUDGET_MS,
+        testTimeoutMs: TEST_BUDGET_MS,
+      },
+      report,
+    );
+  }
+  return report.result();
+};
