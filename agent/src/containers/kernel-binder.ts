@@ -291,7 +291,11 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       return bound;
     },
     async reconcile(pods, containers) {
-      inherited ??= new Map((await slots.adopt()).map((slot) => [slot.cgroupId, slot]));
+      inherited ??= new Map(
+        (await slots.adopt())
+          .filter(({ slot, generation }) => !bySlot.has(slotKey(slot, generation)))
+          .map((slot) => [slot.cgroupId, slot]),
+      );
       const podsById = new Map(pods.map((pod) => [pod.id, pod]));
       const present = containers.filter(isPresent);
       const presentIds = new Set(present.map(({ id }) => id));
