@@ -25,9 +25,11 @@ describe('guestOutput', () => {
   });
 
   it('drops the empty line that ends a command that ended its own last line', () => {
-    const output = guestOutput(MARK, () => undefined);
-    output.push(Buffer.from(`out\n\n${MARK} exit 0\n`));
-    expect(output.text.trimEnd()).toBe('out');
+    const lines: string[] = [];
+    const output = guestOutput(MARK, (line) => lines.push(line));
+    output.push(Buffer.from(`\nout\n\n\n${MARK} exit 0\n`));
+    expect(lines).toEqual(['', 'out', '']);
+    expect(output.text).toBe('\nout\n\n');
     expect(output.exitCode).toBe(0);
   });
 

@@ -24,20 +24,23 @@ export function guestOutput(mark: string, onLine: (line: string) => void): Guest
   let pending = '';
   let readySeconds: number | undefined;
   let exitCode: number | undefined;
+  let emptyLineHeld = false;
 
+  const emit = (line: string): void => {
+    lines.push(line);
+    onLine(line);
+  };
   const takeLine = (line: string): void => {
-    if (!line.startsWith(mark)) {
-      // Without a line end of its own the command's last line was ended by the mark's leading one.
-      lines.push(line);
-      onLine(line);
+    const [event, value] = line.startsWith(mark) ? line.slice(mark.length).trim().split(' ') : [];
+    if (event === 'exit') {
+      // The empty line in front of this mark is ours: it ends a last line that the command left open.
+      exitCode = Number(value);
       return;
     }
-    const [event, value] = line.slice(mark.length).trim().split(' ');
+    if (emptyLineHeld) emit('');
+    emptyLineHeld = line === '';
     if (event === 'ready') readySeconds = Number(value);
-    else if (event === 'exit') {
-      if (lines.at(-1) === '') lines.pop();
-      exitCode = Number(value);
-    }
+    else if (line !== '') emit(line);
   };
 
   return {
