@@ -6,8 +6,8 @@ export const TEST_PROGRAMS = '/opt/test';
 /** A script whose interpreter is the image's shell; it prints `greeted`. */
 export const SCRIPT = '/usr/local/bin/greet';
 
-/** A symbolic link to /usr/bin/ls. */
-export const SYMLINK = '/usr/local/bin/dir';
+/** A symbolic link to /usr/bin/ls, of the same name: busybox goes by it. */
+export const SYMLINK = '/usr/local/bin/ls';
 
 /**
  * Busybox's applets as hard links, so that each has a path of its own: the kernel resolves a symbolic link to busybox

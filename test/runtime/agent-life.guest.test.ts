@@ -129,11 +129,7 @@ enforcedSuite("the agent's life", (suite) => {
     try {
       const before = suite.enforcer.agent.log.length;
       await restartContainerd();
-      await eventually('the agent is connected again', () =>
-        suite.enforcer.agent.log
-          .slice(before)
-          .find(({ msg }) => msg === 'connected to the container runtime'),
-      );
+      await suite.enforcer.agent.waitFor({ msg: 'connected to the container runtime' }, 30_000, before);
       await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
       const next = await labelled(cri, 'containerd-new', 'containerd');
       await mustBeDenied(cri, next, 'main', ['/usr/bin/id']);
@@ -238,11 +234,7 @@ enforcedSuite(
       const pod = await labelled(suite.cri, 'fails-open', 'fails-open');
       try {
         await mustRun(suite.cri, pod, 'main', ['/usr/bin/id']);
-        await eventually('the agent warns', () =>
-          suite.enforcer.agent.log.find(
-            (record) => record['level'] === 'warn' && JSON.stringify(record).includes('nriFailopen=true'),
-          ),
-        );
+        await suite.enforcer.agent.waitForText(['"level":"warn"', 'nriFailopen=true']);
         await suite.enforcer.apply({ name: 'fails-open', mode: 'protect', allowed: { main: [PAUSE] } });
         await deniedSoon(suite.cri, pod);
       } finally {

@@ -21,8 +21,10 @@ export interface AgentProcess {
   readonly messages: readonly string[];
   /** The lines of standard output: a violation each. */
   readonly output: readonly string[];
-  /** Waits for a record, also one from before the call, that holds all the given fields. */
-  waitFor(fields: LogRecord, budgetMs?: number): Promise<LogRecord>;
+  /** Waits for a record that holds all the given fields, among those from `from` on: also from before the call. */
+  waitFor(fields: LogRecord, budgetMs?: number, from?: number): Promise<LogRecord>;
+  /** Waits for a record whose text holds all the given ones, among those from `from` on. */
+  waitForText(texts: readonly string[], from?: number): Promise<LogRecord>;
   /** Sends the signal and, if it is one that ends the agent, waits for its end. */
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /** Resolves when it has ended and all that it wrote is here. */
@@ -54,11 +56,16 @@ export function spawnAgent(
     log,
     messages,
     output,
-    waitFor: (fields, budgetMs) =>
+    waitFor: (fields, budgetMs, from = 0) =>
       eventually(
         () => `the agent logs ${JSON.stringify(fields)}; its last lines:\n${tail(log, messages)}`,
-        () => log.find((record) => holds(record, fields)),
+        () => log.slice(from).find((record) => holds(record, fields)),
         budgetMs,
+      ),
+    waitForText: (texts, from = 0) =>
+      eventually(
+        () => `the agent logs ${texts.join(' and ')}; its last lines:\n${tail(log, messages)}`,
+        () => log.slice(from).find((record) => texts.every((text) => JSON.stringify(record).includes(text))),
       ),
     ended: once(child, 'close').then(() => undefined),
     signal: async (name) => await sendSignal(child, name),

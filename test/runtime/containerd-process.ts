@@ -22,7 +22,12 @@ export async function restartContainerd(): Promise<void> {
   await writeFile(PID_FILE, `${child.pid ?? 0}\n`);
   const cri = openCri();
   try {
-    await cri.call('Version', {}, RESTART_BUDGET_MS);
+    // It answers before its CRI service is ready.
+    await eventually(
+      'containerd is back',
+      async () => await cri.call('ListPodSandbox', {}),
+      RESTART_BUDGET_MS,
+    );
   } finally {
     cri.close();
   }

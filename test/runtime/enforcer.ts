@@ -92,17 +92,7 @@ export async function startEnforcer(
 
 async function policyLoaded(agent: AgentProcess, policy: PolicySpec, from: number): Promise<void> {
   const policyName = `${policy.namespace ?? 'default'}/${policy.name}`;
-  await eventually(
-    () =>
-      `the agent (exit code ${agent.exitCode ?? 'none: it runs, or a signal ended it'}) loads policy ${policyName}; it wrote:\n${[
-        ...agent.log.slice(from).map((record) => JSON.stringify(record)),
-        ...agent.messages,
-      ].join('\n')}`,
-    () =>
-      agent.log
-        .slice(from)
-        .find((record) => record['policy'] === policyName && record['msg'] === 'policy loaded'),
-  );
+  await agent.waitFor({ policy: policyName, msg: 'policy loaded' }, undefined, from);
 }
 
 async function readViolations(file: string): Promise<readonly ViolationLine[]> {

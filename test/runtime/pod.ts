@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TOOLBOX_IMAGE } from '../images/names.ts';
+import { eventually } from './eventually.ts';
 import { CriError, type ContainerStatus, type Cri, type MountConfig, type SandboxConfig } from './cri.ts';
 
 const LOG_ROOT = '/run/pods';
@@ -221,7 +222,11 @@ export async function containerLog(pod: Pod, name: string): Promise<string> {
 
 /** Ends and removes everything of a pod. */
 export async function removePod(cri: Cri, pod: Pod): Promise<void> {
-  await cri.call('StopPodSandbox', { podSandboxId: pod.sandboxId });
+  // A container that ends by itself just then makes it fail; kubelet asks again, too.
+  await eventually(
+    `pod ${pod.spec.name} is stopped`,
+    async () => await cri.call('StopPodSandbox', { podSandboxId: pod.sandboxId }),
+  );
   await cri.call('RemovePodSandbox', { podSandboxId: pod.sandboxId });
   pod.containers.clear();
   await rm(pod.config.logDirectory, { recursive: true, force: true });

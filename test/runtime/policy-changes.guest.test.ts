@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { enforcedSuite } from './enforced-suite.ts';
-import { eventually } from './eventually.ts';
 import { mustBeDenied, mustRun } from './expectations.ts';
 import { containerOf, runPod } from './pod.ts';
 import { stormCounts } from './storm.ts';
@@ -42,12 +41,7 @@ enforcedSuite('policies that change', (suite) => {
         'broken',
         'apiVersion: runtimesuite.enforcer.kubewarden.io/v1alpha1\nkind: WorkloadPolicy\nmetadata:\n  name: broken\nspec:\n  mode: enforce\n',
       );
-      await eventually('the agent names the broken file', () =>
-        suite.enforcer.agent.log.slice(from).find((record) => {
-          const text = JSON.stringify(record);
-          return text.includes('broken.yaml') && text.includes('spec.mode') && /\b6\b/.test(text);
-        }),
-      );
+      await suite.enforcer.agent.waitForText(['broken.yaml:6', 'spec.mode'], from);
       await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
     });
   });
