@@ -24,7 +24,13 @@
 #include "events.h"
 #include "decide.h"
 
+#ifndef BUILD_NUMBER
+#define BUILD_NUMBER 1
+#endif
+
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+/* Tells two builds of the same sources apart, for the tests of replacement. */
+const volatile __u32 build_number = BUILD_NUMBER;
 
 SEC("?lsm/bprm_creds_for_exec")
 int BPF_PROG(check_lsm, struct linux_binprm *bprm, int earlier)

@@ -129,6 +129,21 @@ int vfork_sibling(char **arguments)
 	return sibling_code;
 }
 
+/* The host's mount namespace and shared memory, as a runtime's helper has them, but shared with a task
+ * inside. */
+int setns_vfork(char **arguments)
+{
+	enter_mount_namespace(arguments[0]);
+	return vfork_child(arguments + 1);
+}
+
+/* As above, and the parent is outside: only the memory is not the parent's. */
+int setns_vfork_sibling(char **arguments)
+{
+	enter_mount_namespace(arguments[0]);
+	return vfork_sibling(arguments + 1);
+}
+
 static void *exec_in_thread(void *argument)
 {
 	_exit(exec_path(argument));

@@ -45,6 +45,8 @@ static const struct {
     {"user-fsmount", "SOURCE NAME", 2, user_fsmount},
     {"setns", "PID PATH", 2, setns_mount},
     {"setns-orphan", "PID PATH", 2, orphaned_setns},
+    {"setns-vfork", "PID PATH", 2, setns_vfork},
+    {"setns-vfork-sibling", "PID PATH", 2, setns_vfork_sibling},
     {"orphan", "PATH", 1, orphan},
     {"vfork", "PATH", 1, vfork_child},
     {"vfork-sibling", "PATH", 1, vfork_sibling},
@@ -96,6 +98,7 @@ static int usage(void)
 
 int main(int count, char **arguments)
 {
+	enter_place();
 	for (size_t i = 0; count > 1 && i < MODES; i++)
 		if (!strcmp(arguments[1], modes[i].name))
 			return count == modes[i].count + 2 ? modes[i].run(arguments + 2) : usage();

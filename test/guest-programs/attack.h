@@ -25,6 +25,7 @@ attack relative, execveat_directory, fexecve_file, memory_file, sealed_memory_fi
 attack chroot_path, open_tree_path, closed_open_tree, bind_over, user_bind, user_chroot, user_pivot,
     user_open_tree, user_fsmount;
 /* attack-processes.c */
-attack setns_mount, orphaned_setns, vfork_child, vfork_sibling, other_thread, leave_cgroup, orphan;
+attack setns_mount, orphaned_setns, setns_vfork, setns_vfork_sibling, vfork_child, vfork_sibling,
+    other_thread, leave_cgroup, orphan;
 
 #endif

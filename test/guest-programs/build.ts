@@ -16,6 +16,7 @@ export const GUEST_PROGRAMS = [
   'marker',
   'pathlengths',
   'pause',
+  'place',
   'tiny',
 ] as const;
 
@@ -46,6 +47,7 @@ export async function buildGuestPrograms(): Promise<Readonly<Record<GuestProgram
     marker: path('marker'),
     pathlengths: path('pathlengths'),
     pause: path('pause'),
+    place: path('place'),
     tiny: path('tiny'),
   };
 }

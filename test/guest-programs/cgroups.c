@@ -1,14 +1,8 @@
 /*
- * cgroups MODE ARGUMENTS: what processes do with cgroups. DIRECTORY is a cgroup's directory.
- *
- *   churn DIRECTORY COUNT        makes and removes COUNT cgroups below it; prints
- * {"made":N,"repeated":N,"falling":N}: how many ids came twice in a row or were lower than the one before
- *   fill DIRECTORY COUNT         makes cgroups below it until COUNT are there or the kernel refuses; prints
- * {"made":N} clear DIRECTORY              removes what fill made join DIRECTORY PATH          moves itself
- * there and execs nested DIRECTORY DEPTH PATH  makes DEPTH cgroups one in another below it, moves into the
- * innermost, and execs into DIRECTORY PATH          starts a child directly in it (CLONE_INTO_CGROUP) that
- * execs
+ * cgroups MODE ARGUMENTS: what processes do with cgroups; without arguments it prints what there is.
+ * DIRECTORY is a cgroup's directory. Exit codes as in exec-report.h.
  */
+#include "bare.h"
 #include "exec-report.h"
 
 #include <errno.h>
@@ -19,14 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define NR_CLONE3 435
+#define SHARE_MEMORY 0x100ULL
+#define WAIT_FOR_EXEC 0x4000ULL
 #define INTO_CGROUP 0x200000000ULL
 #define MOST_CGROUPS 10000000
-#define DEEPEST 64
+#define DEEPEST 1000
 
 /* The kernel's struct clone_args up to its cgroup field. */
 struct clone_into {
@@ -122,40 +117,65 @@ static int nested(char **arguments)
 	return exec_here(arguments[2]);
 }
 
-static int into(char **arguments)
+static int start_into(char **arguments, uint64_t flags)
 {
-	struct clone_into clone = {.flags = INTO_CGROUP, .exit_signal = SIGCHLD};
+	struct clone_into clone = {.flags = INTO_CGROUP | flags, .exit_signal = SIGCHLD};
 	int status, directory = open(arguments[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	pid_t child;
+	long child;
 
 	if (directory < 0)
 		cannot_attempt(arguments[0]);
 	clone.cgroup = directory;
-	child = syscall(NR_CLONE3, &clone, sizeof(clone));
-	if (child < 0)
-		cannot_attempt("clone3");
+	/* Inlined: a child that shares this stack must not return from the function that made the call. */
+	child = bare_call(NR_CLONE3, (long)&clone, sizeof(clone), 0);
 	if (child == 0)
 		_exit(exec_here(arguments[1]));
+	if (child < 0) {
+		errno = -child;
+		cannot_attempt("clone3");
+	}
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
 		cannot_attempt("waitpid");
 	return WEXITSTATUS(status);
 }
 
+static int into(char **arguments)
+{
+	return start_into(arguments, 0);
+}
+
+static int into_vfork(char **arguments)
+{
+	return start_into(arguments, SHARE_MEMORY | WAIT_FOR_EXEC);
+}
+
 static const struct {
-	const char *name;
+	const char *name, *arguments, *meaning;
 	int count;
 	int (*run)(char **arguments);
-} modes[] = {{"churn", 2, churn}, {"fill", 2, fill},	 {"clear", 1, clear},
-	     {"join", 2, join},	  {"nested", 3, nested}, {"into", 2, into}};
+} modes[] = {
+    {"churn", "DIRECTORY COUNT",
+     "makes and removes COUNT cgroups below it; prints how many ids came twice in a row or fell", 2, churn},
+    {"fill", "DIRECTORY COUNT", "makes COUNT cgroups below it, or as many as the kernel lets it", 2, fill},
+    {"clear", "DIRECTORY", "removes what fill made", 1, clear},
+    {"join", "DIRECTORY PATH", "moves itself there and execs", 2, join},
+    {"nested", "DIRECTORY DEPTH PATH", "makes DEPTH cgroups one in another, and execs in the innermost", 3,
+     nested},
+    {"into", "DIRECTORY PATH", "starts a child in it (CLONE_INTO_CGROUP) that execs", 2, into},
+    {"into-vfork", "DIRECTORY PATH", "the same with a child that shares our memory, as a runtime does", 2,
+     into_vfork},
+};
+
+#define MODES (sizeof(modes) / sizeof(modes[0]))
 
 int main(int count, char **arguments)
 {
-	for (size_t i = 0; count > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
+	enter_place();
+	for (size_t i = 0; count > 1 && i < MODES; i++)
 		if (!strcmp(arguments[1], modes[i].name) && count == modes[i].count + 2)
 			return modes[i].run(arguments + 2);
-	fputs("usage: cgroups churn DIRECTORY COUNT | fill DIRECTORY COUNT | clear DIRECTORY | join "
-	      "DIRECTORY PATH | "
-	      "nested DIRECTORY DEPTH PATH | into DIRECTORY PATH\n",
-	      stderr);
+	fputs("usage: cgroups MODE ARGUMENTS, where these are one of\n", stderr);
+	for (size_t i = 0; i < MODES; i++)
+		fprintf(stderr, "  %s %s: %s\n", modes[i].name, modes[i].arguments, modes[i].meaning);
 	return REPORT_USAGE;
 }

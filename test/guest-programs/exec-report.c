@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,28 @@ void join_cgroup(const char *directory)
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
 	write_text(path, "0");
+}
+
+void enter_place(void)
+{
+	const char *cgroup = getenv("ENTER_CGROUP"), *pid = getenv("ENTER_PID");
+	char path[64];
+	int namespace;
+
+	if (pid) {
+		snprintf(path, sizeof(path), "/proc/%s/ns/mnt", pid);
+		namespace = open(path, O_RDONLY | O_CLOEXEC);
+		if (namespace < 0)
+			cannot_attempt(path);
+	}
+	if (cgroup)
+		join_cgroup(cgroup);
+	if (pid && setns(namespace, CLONE_NEWNS))
+		cannot_attempt("ENTER_PID");
+	if (pid)
+		close(namespace);
+	unsetenv("ENTER_CGROUP");
+	unsetenv("ENTER_PID");
 }
 
 int spawn_and_wait(const char *path)

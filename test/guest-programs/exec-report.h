@@ -34,6 +34,14 @@ void write_text(const char *path, const char *text);
  */
 void join_cgroup(const char *directory);
 
+/*
+ * Enters a container-like place if the environment says so: ENTER_CGROUP is a cgroup's directory, ENTER_PID a
+ * process whose mount namespace is entered (either may be missing). What follows happens inside, by a process
+ * whose parent is outside, as with a runtime's exec, and with no exec on the way in. To be called first; ends
+ * the program with REPORT_NOT_ATTEMPTED where it fails.
+ */
+void enter_place(void);
+
 /* Starts path in a vforked child. Returns 0 if it ran and exited with 0, else the exec's errno, or -1. */
 int spawn_and_wait(const char *path);
 

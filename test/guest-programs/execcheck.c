@@ -17,6 +17,7 @@ int main(int count, char **arguments)
 {
 	char *checked[] = {arguments[1], NULL};
 
+	enter_place();
 	if (count != 2) {
 		fputs("usage: execcheck PATH\n", stderr);
 		return REPORT_USAGE;

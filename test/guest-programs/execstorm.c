@@ -209,6 +209,7 @@ int main(int count, char **arguments)
 	int first_loop = parse_options(count, arguments, &options), loop_count = count - first_loop;
 	double start;
 
+	enter_place();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		cannot_attempt("mmap");

@@ -63,6 +63,14 @@ static void deep_path(char *path, long components, enum variant variant)
 
 static void make_directories(char *path)
 {
+	/* Paths that follow each other mostly share their directories. */
+	static char made[PATH_MAX];
+	size_t length = strrchr(path, '/') - path;
+
+	if (!strncmp(made, path, length) && made[length] == '\0')
+		return;
+	memcpy(made, path, length);
+	made[length] = '\0';
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(path, 0755) && errno != EEXIST)
@@ -255,6 +263,7 @@ int main(int count, char **arguments)
 	shape *make = !strcmp(kind, "lengths") ? long_path : !strcmp(kind, "components") ? deep_path : NULL;
 	long *measures = NULL;
 
+	enter_place();
 	if (make || (running && !strcmp(kind, "deep")))
 		measures = measures_of(kind, count - kind_at - 1, arguments + kind_at + 1, &amount);
 	if (!amount || (!running && strcmp(arguments[1], "print"))) {

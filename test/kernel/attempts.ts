@@ -23,7 +23,7 @@ export const DENIED: readonly { argv: readonly [string, ...string[]]; reason?: s
   { argv: ['memfd', '/usr/bin/forbidden', 'usr/bin/allowed'], reason: 'memfd' },
   { argv: ['memfd-sealed', '/usr/bin/forbidden'], reason: 'memfd' },
   { argv: ['unlinked', '/usr/bin/forbidden', '/tmp/gone'], reason: 'unlinked' },
-  { argv: ['unnamed', '/usr/bin/forbidden', '/tmp'], reason: 'unlinked' },
+  { argv: ['unnamed', '/usr/bin/forbidden', '/mnt'], reason: 'unlinked' },
   { argv: ['chroot', '/tmp/jail', '/usr/bin/allowed'] },
   { argv: ['open-tree', '/tmp/jail', 'usr/bin/allowed'], reason: 'foreign_mount' },
   { argv: ['open-tree-closed', '/tmp/jail', 'usr/bin/allowed'], reason: 'foreign_mount' },

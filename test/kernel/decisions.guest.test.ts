@@ -7,7 +7,7 @@ import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import { DENIED, RUNS } from './attempts.ts';
 import { PROGRAMS } from './guest-files.ts';
 import { openKernel, probe, type Kernel } from './kernel.ts';
-import { bindPlace, enforce, LISTED, makePlace, policyOf, type Place } from './place.ts';
+import { bindPlace, enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
 
 const run = promisify(execFile);
 const VERIFIED_MAX = 250_000;

@@ -2,6 +2,8 @@
 export const OBJECTS = {
   addon: '/run/payload/enforcer_native.node',
   enforcer: '/run/payload/enforcer.bpf.o',
+  /** The same program built another time: other bytes, the same maps. */
+  rebuilt: '/run/payload/rebuilt.bpf.o',
   probe: '/run/payload/probe.bpf.o',
 } as const;
 

@@ -54,11 +54,9 @@ export function probe(forced?: AttachmentKind): NodeReport {
 
 export async function openKernel(
   forced?: AttachmentKind,
-  {
-    pinRoot = '/sys/fs/bpf/kernel-ring',
-    objectPath = OBJECTS.enforcer,
-  }: { pinRoot?: string; objectPath?: string } = {},
+  options: { pinRoot?: string; objectPath?: string; capacity?: number } = {},
 ): Promise<Kernel> {
+  const { pinRoot = '/sys/fs/bpf/kernel-ring', objectPath = OBJECTS.enforcer, capacity = CAPACITY } = options;
   native.raiseMemlockLimit();
   const report = probe(forced);
   const { attachment } = report;
@@ -81,7 +79,7 @@ export async function openKernel(
     attachment,
     kernelRelease: release(),
     pinRoot,
-    capacity: CAPACITY,
+    capacity,
   });
   const table = await createPolicyTable({ native, maps: enforcer.maps, log, countFailure });
   const slots = createContainerSlots({

@@ -21,6 +21,7 @@ export async function programPayload(): Promise<readonly PayloadItem[]> {
   return [
     { path: OBJECTS.addon, source: join(REPOSITORY, 'agent/native/build/enforcer_native.node') },
     { path: OBJECTS.enforcer, source: join(bpf, 'enforcer.bpf.o') },
+    { path: OBJECTS.rebuilt, source: join(bpf, 'enforcer-other-build.bpf.o') },
     { path: OBJECTS.probe, source: join(bpf, 'probe.bpf.o') },
     ...GUEST_PROGRAMS.map((name) => ({ path: `${PROGRAMS}/${name}`, source: programs[name] })),
   ];

@@ -1,0 +1,112 @@
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import { execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { OBJECTS } from './guest-files.ts';
+import { openKernel, type Kernel } from './kernel.ts';
+import { enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
+
+const run = promisify(execFile);
+const PIN_ROOT = '/sys/fs/bpf/life';
+const STORM_S = '12';
+
+interface Counts {
+  readonly ran: number;
+  readonly denied: number;
+}
+
+/** Execs of a forbidden and an allowed program until the time is over. */
+async function storm(place: Place): Promise<{ forbidden: Counts; allowed: Counts }> {
+  const { stdout, stderr } = await place.enter(
+    ...(['execstorm', '--seconds', STORM_S, '/usr/bin/forbidden', '/usr/bin/allowed'] as const),
+  );
+  const { paths } = JSON.parse(stdout.slice(stdout.lastIndexOf('{"seconds"')) || `"${stderr}"`) as {
+    paths: Record<string, Counts>;
+  };
+  const none = { ran: 0, denied: 0 };
+  return { forbidden: paths['/usr/bin/forbidden'] ?? none, allowed: paths['/usr/bin/allowed'] ?? none };
+}
+
+function expectNothingPassed({ forbidden, allowed }: { forbidden: Counts; allowed: Counts }): void {
+  strictEqual(forbidden.ran, 0);
+  strictEqual(allowed.denied, 0);
+  ok(forbidden.denied > 100 && allowed.ran > 100, JSON.stringify({ forbidden, allowed }));
+}
+
+// The owner of the pins that is killed is this very file in another process: it opens the kernel and says so.
+const isOwner = process.argv.includes('owner');
+if (isOwner) {
+  await openKernel(undefined, { pinRoot: PIN_ROOT });
+  process.send?.('open');
+  setInterval(() => undefined, 1_000);
+}
+
+describe('enforcement outlives its agent', { skip: isOwner ? 'the owner runs no tests' : false }, () => {
+  let kernel: Kernel;
+  let place: Place;
+
+  before(async () => {
+    await run('modprobe', ['overlay']);
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    place = await makePlace(kernel, 'life');
+    await enforce(kernel, place, policyOf('life', 'protect', LISTED));
+  });
+  after(async () => {
+    await place.close();
+    await kernel.stop();
+  });
+
+  it('keeps denying when its agent stops and keeps the pins, and the next one adopts them', async () => {
+    await kernel.stop({ release: false });
+    strictEqual(await place.exec('/usr/bin/forbidden'), 'EPERM');
+    strictEqual(await place.exec('/usr/bin/allowed'), 'ran');
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    strictEqual(kernel.enforcer.attachment.adopted, 'adopted');
+    const counted = await kernel.counted(async () => await place.exec('/usr/bin/forbidden'));
+    strictEqual(counted['denied'], 1);
+  });
+
+  it('passes nothing while the owner is killed under a storm', async () => {
+    await kernel.stop({ release: false });
+    const owner = fork(process.argv[1] ?? '', ['owner']);
+    const running = storm(place);
+    await once(owner, 'message');
+    owner.kill('SIGKILL');
+    await once(owner, 'exit');
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    expectNothingPassed(await running);
+  });
+
+  it('passes nothing while another build takes its place on the same maps', async () => {
+    const running = storm(place);
+    for (let i = 0; i < 3; i++) {
+      await kernel.stop({ release: false });
+      const objectPath = i % 2 === 0 ? OBJECTS.rebuilt : OBJECTS.enforcer;
+      kernel = await openKernel(undefined, { pinRoot: PIN_ROOT, objectPath });
+      strictEqual(kernel.enforcer.attachment.adopted, 'replaced');
+    }
+    expectNothingPassed(await running);
+  });
+
+  it('passes nothing while a program with another map layout takes its place', async () => {
+    const running = storm(place);
+    await kernel.stop({ release: false });
+    // The same code, but nothing of what is pinned fits: as after an upgrade with another ABI.
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT, capacity: 131_072 });
+    ok(kernel.enforcer.pending, 'the new maps decided at once');
+    await enforce(kernel, place, policyOf('life', 'protect', LISTED));
+    await kernel.enforcer.commit();
+    strictEqual(await place.exec('/usr/bin/forbidden'), 'EPERM');
+    expectNothingPassed(await running);
+  });
+
+  it('releases everything when told to', async () => {
+    await kernel.stop({ release: true });
+    strictEqual(await place.exec('/usr/bin/forbidden'), 'ran');
+    deepStrictEqual(await readdir('/sys/fs/bpf').then((names) => names.includes('life')), false);
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    strictEqual(kernel.enforcer.attachment.adopted, 'fresh');
+  });
+});
