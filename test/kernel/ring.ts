@@ -1,71 +1,60 @@
 import { join } from 'node:path';
-import { buildGuestPrograms } from '../guest-programs/build.ts';
-import type { RingReport, RunRing } from '../rings/report.ts';
-import type { KernelSeries } from '../vm/guest.ts';
-import { runGuestSuite } from '../vm/guest-suite.ts';
-import { REPOSITORY } from '../vm/repository.ts';
+import type { RunRing } from '../rings/report.ts';
+import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
+import { programPayload } from './program-payload.ts';
 
-const HERE = import.meta.dirname;
-const GUEST_BUDGET_MS = 300_000;
-
-/** One guest: a kernel, how it is booted, and the tests that run there. */
-interface Boot {
-  readonly title: string;
-  readonly kernel: KernelSeries;
-  /** Which attachments must work on it. */
-  readonly attachments: 'lsm,fmod_ret' | 'fmod_ret';
-  readonly files: readonly string[];
-  readonly append?: string;
-  readonly cpus?: number;
-  readonly cgroups?: 'hybrid';
-}
-
-const BOOTS: readonly Boot[] = [
-  { title: 'Linux 5.10', kernel: '5.10', attachments: 'fmod_ret', files: ['checks'] },
-  { title: 'Linux 6.1', kernel: '6.1', attachments: 'lsm,fmod_ret', files: ['checks'] },
-  { title: 'Linux 6.12', kernel: '6.12', attachments: 'lsm,fmod_ret', files: ['checks'] },
-  { title: 'newest Linux 7', kernel: '7', attachments: 'lsm,fmod_ret', files: ['checks'] },
-];
-
+const GUEST_BUDGET_MS = 420_000;
+const TEST_BUDGET_MS = 150_000;
 /** Only the boots whose title holds this text run. */
 const BOOT_VARIABLE = 'RUNTIME_ENFORCER_BOOT';
 
-/** The kernel ring: the program on Debian's stock kernels, in guests. */
+interface Boot {
+  readonly title: string;
+  readonly guest: Pick<GuestSuiteOptions, 'kernel' | 'cgroups' | 'cpus' | 'append'>;
+  /** Names of test files here, without `.guest.test.ts`. */
+  readonly suites: readonly string[];
+}
+
+const BOOTS: readonly Boot[] = [
+  ...(['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
+    title: `Linux ${kernel}`,
+    guest: { kernel },
+    suites: ['decisions', 'life'],
+  })),
+  {
+    title: 'cgroups of version 1 and 2, on Linux 6.1',
+    guest: { kernel: '6.1', cgroups: 'hybrid' },
+    suites: ['decisions'],
+  },
+  ...(['6.1', '6.12'] as const).map((kernel) => ({
+    title: `preempt=full, on Linux ${kernel}`,
+    guest: { kernel, cpus: 1, append: 'preempt=full' },
+    suites: ['preemption'],
+  })),
+  {
+    title: 'preemption as it is, on Linux 7',
+    guest: { kernel: '7', cpus: 1 },
+    suites: ['preemption'],
+  },
+];
+
+/** The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. */
 export const run: RunRing = async (report) => {
-  const programs = await buildGuestPrograms();
-  const payload = [
-    ...Object.entries(programs).map(([name, source]) => ({ path: `/run/payload/${name}`, source })),
-    ...['enforcer', 'enforcer-other-abi', 'probe'].map((name) => ({
-      path: `/run/payload/${name}.bpf.o`,
-      source: join(REPOSITORY, `bpf/build/${name}.bpf.o`),
-    })),
-    {
-      path: '/run/payload/enforcer_native.node',
-      source: join(REPOSITORY, 'agent/native/build/enforcer_native.node'),
-    },
-  ];
-  const wanted = process.env[BOOT_VARIABLE] ?? '';
-  for (const boot of BOOTS.filter(({ title }) => title.includes(wanted)))
-    await runBoot(boot, payload, report);
+  const payload = await programPayload();
+  const only = process.env[BOOT_VARIABLE] ?? '';
+  for (const { title, guest, suites } of BOOTS) {
+    if (!title.includes(only)) continue;
+    report.heading(title);
+    await runGuestSuite(
+      {
+        ...guest,
+        payload,
+        files: suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
+        timeoutMs: GUEST_BUDGET_MS,
+        testTimeoutMs: TEST_BUDGET_MS,
+      },
+      report,
+    );
+  }
   return report.result();
 };
-
-async function runBoot(
-  boot: Boot,
-  payload: readonly { path: string; source: string }[],
-  report: RingReport,
-): Promise<void> {
-  const { title, kernel, attachments, files, ...guest } = boot;
-  report.heading(title);
-  await runGuestSuite(
-    {
-      kernel,
-      ...guest,
-      files: files.map((file) => join(HERE, `${file}.guest.test.ts`)),
-      payload,
-      env: { KERNEL_ATTACHMENTS: attachments },
-      timeoutMs: GUEST_BUDGET_MS,
-    },
-    report,
-  );
-}
