@@ -83,6 +83,19 @@ describe('allow lists', () => {
     expect(isListed(opened.maps, fits.id, Buffer.from('/fits'))).toBe(true);
   });
 
+  it('that fit are never kept out by one that is tried at the same time and does not', async () => {
+    for (let round = 0; round < 20; round++) {
+      const large = lists.take(paths(...Array.from({ length: 65 }, (_, i) => `/large/${i}`)));
+      const small = Array.from({ length: 60 }, (_, i) => lists.take(paths(`/small/${round}/${i}`)));
+      const tooLarge = lists.load(large).catch((error: unknown) => error);
+      await new Promise((resolve) => setImmediate(resolve));
+      await Promise.all(small.map((list) => lists.load(list)));
+      expect(await tooLarge).toBeInstanceOf(TableFullError);
+      await Promise.all([...small, large].map((list) => lists.release(list)));
+      expect(await entryCount(opened.maps)).toBe(0);
+    }
+  });
+
   it('answer as a set does, for any paths', async () => {
     const text = fc
       .array(fc.stringMatching(/^[a-z0-9]{1,40}$/), { minLength: 1, maxLength: 6 })

@@ -36,8 +36,9 @@ export interface AllowLists {
   /**
    * Gives one use back. With its last use the list leaves the kernel, once no program can still look into it; the
    * promise resolves then, and rejects with a NativeError.
+   * @returns whether anything left the kernel
    */
-  release(list: AllowList): Promise<void>;
+  release(list: AllowList): Promise<boolean>;
   /** Reserves the numbers up to this one: the kernel holds entries of them. */
   reserveIds(highest: number): void;
 }
@@ -121,14 +122,16 @@ export function createAllowLists(tables: AllowedTables, paths: PathInterner, gra
     async release(given) {
       const list = mutable(given);
       list.uses--;
-      if (list.uses > 0) return;
+      if (list.uses > 0) return false;
       if (byDigest.get(list.digest) === list) byDigest.delete(list.digest);
       await list.loading?.catch(() => undefined);
-      if (list.id !== 0) {
+      const isLoaded = list.id !== 0;
+      if (isLoaded) {
         await grace.passed();
         await unload(list);
       }
       list.paths.forEach((path) => paths.release(path));
+      return isLoaded;
     },
     reserveIds(highest) {
       lastId = Math.max(lastId, highest);

@@ -42,6 +42,7 @@ export interface AllowedTables {
   present(list: ListEntries): Promise<number>;
   /** How many of the list's paths belong into the table of that key size. */
   entriesIn(list: { readonly paths: Uint32Array }, keyBytes: number): number;
+  capacity(keyBytes: number): number;
   /** Longest path that a table takes, in bytes. */
   readonly pathBytesMax: number;
 }
@@ -60,24 +61,10 @@ interface TableKeys {
 }
 
 export function createAllowedTables(tables: readonly AllowedTable[], paths: PathInterner): AllowedTables {
-  const add = batched(async (lists) => {
-    const failed = await addAll(lists).catch(asError);
-    if (failed === undefined) return lists.map(() => undefined);
-    // One list that does not fit must not keep the others out.
-    const results: (Error | undefined)[] = [];
-    for (const list of lists) {
-      const error = await addAll([list]).catch(asError);
-      if (error !== undefined) await removeAll([list]);
-      results.push(error);
-    }
-    return results;
-  });
-  const remove = batched(async (lists) => {
-    await removeAll(lists);
-    return lists.map(() => undefined);
-  });
+  const add = batched(addAll, removeAll);
+  const remove = batched(removeAll);
 
-  async function addAll(lists: readonly ListEntries[]): Promise<undefined> {
+  async function addAll(lists: readonly ListEntries[]): Promise<void> {
     const perTable = keysByTable(tables, paths, lists);
     await Promise.all(
       perTable.map(async ({ table, keys, count }) => {
@@ -95,7 +82,6 @@ export function createAllowedTables(tables: readonly AllowedTable[], paths: Path
           throw new Error(`an entry of table ${table.map.name} is gone just after it was written`);
       }),
     );
-    return undefined;
   }
 
   async function removeAll(lists: readonly ListEntries[]): Promise<void> {
@@ -123,40 +109,79 @@ export function createAllowedTables(tables: readonly AllowedTable[], paths: Path
         return bytes > smaller && bytes <= keyBytes ? count + 1 : count;
       }, 0);
     },
+    capacity: (keyBytes) => tables.find((table) => table.keyBytes === keyBytes)?.map.maxEntries ?? 0,
     pathBytesMax: Math.max(...tables.map(({ keyBytes }) => keyBytes)) - LIST_ID_BYTES,
   };
 }
 
-/** Collects what is asked for in one turn of the loop, and while batches are under way. */
+/**
+ * Collects what is asked for in one turn of the loop, and while batches are under way. Where `undo` is given and a
+ * batch fails, its lists are tried again one by one while nothing else runs: what does not fit by itself must not
+ * keep anything else out, not even for a moment.
+ */
 function batched(
-  run: (lists: readonly ListEntries[]) => Promise<readonly (Error | undefined)[]>,
+  run: (lists: readonly ListEntries[]) => Promise<void>,
+  undo?: (lists: readonly ListEntries[]) => Promise<void>,
 ): (list: ListEntries) => Promise<void> {
   const waiting: Job[] = [];
-  let workers = 0;
+  const doubtful: Job[] = [];
+  let running = 0;
+  let alone = false;
+  let scheduled = false;
 
-  const work = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const batch = takeBatch(waiting);
-      try {
-        const results = await run(batch.map(({ list }) => list));
-        batch.forEach((job, index) => {
-          const error = results[index];
-          if (error === undefined) job.resolve();
-          else job.reject(error);
-        });
-      } catch (error) {
-        for (const job of batch) job.reject(asError(error));
-      }
+  const runBatch = async (batch: readonly Job[]): Promise<void> => {
+    try {
+      await run(batch.map(({ list }) => list));
+      for (const { resolve } of batch) resolve();
+    } catch (error) {
+      if (undo === undefined) for (const { reject } of batch) reject(asError(error));
+      else doubtful.push(...batch);
     }
-    workers--;
+  };
+  const runAlone = async ({ list, resolve, reject }: Job): Promise<void> => {
+    try {
+      await run([list]);
+      resolve();
+    } catch (error) {
+      // What is left of it is found by nobody, and is looked for at the next start.
+      await undo?.([list]).catch(() => undefined);
+      reject(asError(error));
+    }
+  };
+  const runDoubtful = async (): Promise<void> => {
+    const jobs = doubtful.splice(0);
+    await undo?.(jobs.map(({ list }) => list)).catch(() => undefined);
+    for (const job of jobs) await runAlone(job);
+  };
+  const pump = (): void => {
+    if (alone) return;
+    if (doubtful.length > 0) {
+      if (running > 0) return;
+      alone = true;
+      void runDoubtful().finally(() => {
+        alone = false;
+        pump();
+      });
+      return;
+    }
+    while (running < BATCHES_MAX && waiting.length > 0) {
+      running++;
+      void runBatch(takeBatch(waiting)).finally(() => {
+        running--;
+        pump();
+      });
+    }
   };
 
   return (list) => {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     waiting.push({ list, resolve: () => resolve(undefined), reject });
-    if (workers < BATCHES_MAX) {
-      workers++;
-      setImmediate(() => void work());
+    if (!scheduled) {
+      scheduled = true;
+      setImmediate(() => {
+        scheduled = false;
+        pump();
+      });
     }
     return promise;
   };

@@ -42,8 +42,12 @@ export function createListLoader(
   /** Returns false where there is nothing more to give way. */
   const makeRoom = async (list: AllowList, keyBytes: number): Promise<boolean> => {
     const wanted = tables.entriesIn(list, keyBytes);
+    const { used, unused } = entries.listsByUse();
+    const needed = used.reduce((sum, each) => sum + tables.entriesIn(each, keyBytes), wanted);
+    // It would not fit even alone: nothing is to go for that.
+    if (needed > tables.capacity(keyBytes)) return false;
     let freed = 0;
-    for (const victim of entries.unusedLists()) {
+    for (const victim of unused) {
       const holds = tables.entriesIn(victim, keyBytes);
       if (holds === 0 || victim === list) continue;
       entries.evict(victim);

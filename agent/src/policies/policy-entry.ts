@@ -75,11 +75,12 @@ export interface PolicyEntries {
     list: AllowList,
   ): PolicyRule;
   isInForce(list: AllowList): boolean;
-  /** Lists in the kernel that no container of this node uses. */
-  unusedLists(): AllowList[];
+  /** The lists that decide: those that containers of this node use, and the others. */
+  listsByUse(): { readonly used: readonly AllowList[]; readonly unused: readonly AllowList[] };
   /** Takes a list that no container uses out of force; its policies fail. */
   evict(list: AllowList): void;
-  lackingRoom(): PolicyEntry[];
+  /** Policies that may fit now: something has left the kernel since they were asked for last. */
+  takeRetries(): PolicyEntry[];
   states(): ReadonlyMap<string, PolicyState>;
   /** Whether lists are on their way out of the kernel. */
   isLeaving(): boolean;
@@ -106,10 +107,14 @@ export function createPolicyEntries(parts: {
   const inForce = new Map<AllowList, number>();
   const leaving = new Set<Promise<unknown>>();
   const lacking = new Set<PolicyEntry>();
+  let hasRoomAgain = false;
 
   /** What goes on in the background and may only be counted when it fails. */
-  const leave = (work: Promise<unknown>): void => {
+  const leave = (work: Promise<boolean>): void => {
     const done = work
+      .then((madeRoom) => {
+        hasRoomAgain ||= madeRoom;
+      })
       .catch((error: unknown) => {
         countFailure('list_removal');
         log.error({ err: error }, 'a list that nobody uses could not be taken out of the kernel');
@@ -172,6 +177,7 @@ export function createPolicyEntries(parts: {
     leave(
       grace.passed().then(() => {
         for (const id of ids) words.free(id);
+        return ids.length > 0;
       }),
     );
     setCurrent(rule, undefined);
@@ -298,12 +304,12 @@ export function createPolicyEntries(parts: {
       return rule;
     },
     isInForce: (list) => inForce.has(list),
-    unusedLists() {
+    listsByUse() {
       const used = new Set<AllowList>();
       for (const { rules } of entries.values()) {
         for (const { current, users } of rules.values()) if (users > 0 && current) used.add(current.list);
       }
-      return Array.from(inForce.keys()).filter((list) => !used.has(list));
+      return { used: [...used], unused: Array.from(inForce.keys()).filter((list) => !used.has(list)) };
     },
     evict(list) {
       for (const entry of entries.values()) {
@@ -316,7 +322,11 @@ export function createPolicyEntries(parts: {
         fail(entry, new EvictedError());
       }
     },
-    lackingRoom: () => [...lacking],
+    takeRetries() {
+      if (!hasRoomAgain) return [];
+      hasRoomAgain = false;
+      return [...lacking];
+    },
     states() {
       const states = new Map<string, PolicyState>();
       for (const { key, state } of entries.values()) if (state !== undefined) states.set(key, state);

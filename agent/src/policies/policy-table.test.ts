@@ -237,6 +237,16 @@ describe('policy table', () => {
       expect(used(await table.acquire('shop/unused', 'app')).policyId).toBeGreaterThan(0);
     });
 
+    it('lets nothing give way to what would not fit even then', async () => {
+      await table.apply(examplePolicy('used', { app: many('a', 30) }));
+      used(await table.acquire('shop/used', 'app'));
+      await table.apply(examplePolicy('unused', { app: many('b', 20) }));
+      await table.apply(examplePolicy('huge', { app: many('c', 40) }));
+      expect(await table.acquire('shop/huge', 'app')).toMatchObject({ kind: 'failed' });
+      expect(table.state('shop/unused')?.state).toBe('ready');
+      expect(await entryCount(opened.maps)).toBe(50);
+    });
+
     it('keeps what is in force when a change of a policy in use does not fit', async () => {
       await table.apply(examplePolicy('web', { app: many('a', 40) }));
       const use = used(await table.acquire('shop/web', 'app'));

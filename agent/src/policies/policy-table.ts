@@ -116,7 +116,7 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
   };
 
   const retryWaiting = (): void => {
-    for (const entry of entries.lackingRoom())
+    for (const entry of entries.takeRetries())
       void entries.inTurn(entry, () => settle(entry, isInUse(entry)));
   };
 
