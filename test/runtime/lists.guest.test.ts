@@ -55,12 +55,12 @@ enforcedSuite('what a list means', (suite) => {
     await suite.enforcer.apply({
       name: 'names',
       mode: 'protect',
-      allowed: { main: [PAUSE, '/bin/sh', '/opt/test/attack', '/usr/bin/ls', SCRIPT] },
+      allowed: { main: [PAUSE, '/bin/sh', '/opt/test/attack', '/opt/test/tiny', '/usr/bin/ls', SCRIPT] },
     });
     await withPod('names', { name: 'names', runtime, containers: [MAIN] }, async (pod) => {
       await mustRun(cri, pod, 'main', [SYMLINK, '/home']);
       await mustRun(cri, pod, 'main', ['/opt/test/attack', 'relative', '/usr/bin', './ls']);
-      await mustRun(cri, pod, 'main', ['/opt/test/attack', 'execveat', '/usr/bin', 'ls']);
+      await mustRun(cri, pod, 'main', ['/opt/test/attack', 'execveat', '/opt/test', 'tiny']);
       assert.equal(await mustRun(cri, pod, 'main', [SCRIPT]), 'greeted\n');
       const relative = await execIn(cri, pod, 'main', ['/opt/test/attack', 'relative', '/usr/bin', './cat']);
       assert.equal(relative.started && relative.exitCode, 66);

@@ -39,7 +39,7 @@ enforcedSuite('policies that change', (suite) => {
       const from = suite.enforcer.agent.log.length;
       await suite.enforcer.write(
         'broken',
-        'apiVersion: runtimesuite.enforcer.kubewarden.io/v1alpha1\nkind: WorkloadPolicy\nmetadata:\n  name: broken\nspec:\n  mode: enforce\n',
+        'apiVersion: runtimeenforcer.kubewarden.io/v1alpha1\nkind: WorkloadPolicy\nmetadata:\n  name: broken\nspec:\n  mode: enforce\n',
       );
       await suite.enforcer.agent.waitForText(['broken.yaml:6', 'spec.mode'], from);
       await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
