@@ -7,9 +7,9 @@ import { openKernel } from './kernel.ts';
 import { enforce, LISTED, makePlace, policyOf } from './bound-place.ts';
 
 const run = promisify(execFile);
-/** Each forbidden exec meets two loops of allowed ones on the only CPU. */
+/** Two loops of forbidden execs and one of allowed ones share the only CPU. */
 const FORBIDDEN_EXECS = 24_000;
-const LONGEST_S = '100';
+const LONGEST_S = '400';
 
 interface Counts {
   readonly ran: number;
@@ -36,7 +36,7 @@ async function storm(kind: AttachmentKind): Promise<Storm> {
   const { stdout, stderr } = await place.enter(
     'execstorm',
     ...['--cpu', '0', '--seconds', LONGEST_S, '--count', String(FORBIDDEN_EXECS)],
-    ...['/usr/bin/forbidden@200', '/usr/bin/allowed', '/usr/bin/allowed'],
+    ...['/usr/bin/forbidden@200', '/usr/bin/forbidden@200', '/usr/bin/allowed'],
   );
   const outcomes = await kernel.enforcer.outcomes();
   const { paths } = JSON.parse(stdout.slice(stdout.lastIndexOf('{"seconds"')) || `"${stderr}"`) as {

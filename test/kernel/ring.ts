@@ -3,8 +3,8 @@ import type { RunRing } from '../rings/report.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { programPayload } from './program-payload.ts';
 
-const GUEST_BUDGET_MS = 420_000;
-const TEST_BUDGET_MS = 150_000;
+const GUEST_BUDGET_MS = 900_000;
+const TEST_BUDGET_MS = 420_000;
 /** Only the boots whose title holds this text run. */
 const BOOT_VARIABLE = 'RUNTIME_ENFORCER_BOOT';
 
