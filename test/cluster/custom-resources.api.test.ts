@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import type { Parsed } from '@runtime-enforcer/api/field-error';
+import { damaged, policyObject, proposalObject } from '@runtime-enforcer/api/testing/resource-arbitrary';
+import { parseWorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
+import { parseWorkloadPolicyProposal } from '@runtime-enforcer/api/workload-policy-proposal';
+import { ApiError } from '@runtime-enforcer/kube/api-error';
+import { collectionPath, type Resource } from '@runtime-enforcer/kube/resource-path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { installCustomResources, WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
+
+const OBJECTS = 400;
+const SEED = 20_260_131;
+const NAMESPACE = 'shop';
+
+let plane: ControlPlane;
+beforeAll(async () => {
+  plane = await startControlPlane();
+  await installCustomResources(plane.admin.client);
+  await plane.serviceAccount(NAMESPACE, 'anyone');
+});
+afterAll(async () => await plane.stop());
+
+type JsonObject = Record<string, unknown>;
+
+/** What the API server says to an object, as a client with strict validation hears it; undefined when it takes it. */
+async function admit(resource: Resource, object: JsonObject): Promise<string | undefined> {
+  const { status, ...withoutStatus } = object;
+  const metadata = { ...(object['metadata'] as JsonObject), namespace: NAMESPACE };
+  const path = collectionPath(resource, NAMESPACE);
+  const said = await dryRun('POST', path, { ...withoutStatus, metadata });
+  // A create drops the status unseen: it is judged where the product writes it.
+  if (said !== undefined || status === undefined) return said;
+  const held = holders.get(resource) ?? (await hold(resource, withoutStatus));
+  holders.set(resource, held);
+  const name = (held['metadata'] as { readonly name: string }).name;
+  return await dryRun('PUT', `${path}/${name}/status`, { ...held, status });
+}
+
+const holders = new Map<Resource, JsonObject>();
+
+/** Stores an object, so that there is one whose status can be written. */
+async function hold(resource: Resource, object: JsonObject): Promise<JsonObject> {
+  const body = { ...object, metadata: { name: 'holder', namespace: NAMESPACE } };
+  const path = collectionPath(resource, NAMESPACE);
+  return (await plane.admin.client.request({ method: 'POST', path, body })) as JsonObject;
+}
+
+async function dryRun(method: 'POST' | 'PUT', path: string, body: JsonObject): Promise<string | undefined> {
+  try {
+    const query = { dryRun: 'All', fieldValidation: 'Strict' };
+    await plane.admin.client.request({ method, path, query, body });
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError && (error.code === 422 || error.code === 400)) return error.message;
+    throw error;
+  }
+}
+
+/** Null means "not there" to the API server, and is refused by us: see the test of that in `api`. */
+function hasNull(value: unknown): boolean {
+  if (value === null) return true;
+  return typeof value === 'object' && Object.values(value as JsonObject).some(hasNull);
+}
+
+describe.each<[Resource, fc.Arbitrary<JsonObject>, (input: unknown) => Parsed<unknown>]>([
+  [WORKLOAD_POLICIES, policyObject, parseWorkloadPolicy],
+  [WORKLOAD_POLICY_PROPOSALS, proposalObject, parseWorkloadPolicyProposal],
+])('the API server and api/ judge alike: $plural', (resource, objects, parse) => {
+  it.each([
+    ['whole', objects],
+    ['damaged', damaged(objects)],
+  ])('%s objects', { timeout: 120_000 }, async (_, candidates) => {
+    const samples = fc
+      .sample(candidates, { numRuns: OBJECTS, seed: SEED })
+      .map((object) => JSON.parse(JSON.stringify(object)) as JsonObject)
+      .filter((object) => !hasNull(object));
+    const answers = { accepted: 0, refused: 0 };
+    const differences: unknown[] = [];
+    for (const object of samples) {
+      const said = await admit(resource, object);
+      const parsed = parse(object);
+      if (parsed.ok !== (said === undefined)) differences.push({ object, said, parsed });
+      answers[parsed.ok ? 'accepted' : 'refused']++;
+    }
+    expect(differences).toEqual([]);
+    // Objects that are all accepted, or all refused, would prove nothing.
+    expect(answers.accepted).toBeGreaterThan(OBJECTS / 20);
+    expect(answers.refused).toBeGreaterThan(OBJECTS / 20);
+  });
+});
+
+describe('the CRDs', () => {
+  it.each([
+    ['usr/bin/ls', 'must start with "/"'],
+    ['/usr/', 'must not end with "/"'],
+    ['/memfd:x', 'must not start with "/memfd:"'],
+    ['/x (deleted)', 'must not end with " (deleted)"'],
+  ])('tell what is wrong with the path %j', async (path, message) => {
+    const object = {
+      apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1',
+      kind: 'WorkloadPolicy',
+      metadata: { name: 'web' },
+      spec: { mode: 'monitor', rulesByContainer: { app: { executables: { allowed: [path] } } } },
+    };
+    expect(await admit(WORKLOAD_POLICIES, object)).toContain(message);
+  });
+
+  it('take the largest policy that the bounds allow', async () => {
+    const allowed = Array.from({ length: 1_000 }, (_, index) => `/usr/bin/program-${index}`);
+    const object = {
+      apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1',
+      kind: 'WorkloadPolicy',
+      metadata: { name: 'large' },
+      spec: {
+        mode: 'protect',
+        rulesByContainer: Object.fromEntries(
+          Array.from({ length: 30 }, (_, index) => [`c${index}`, { executables: { allowed } }]),
+        ),
+      },
+    };
+    expect(await admit(WORKLOAD_POLICIES, object)).toBeUndefined();
+    expect(parseWorkloadPolicy(object).ok).toBe(true);
+  });
+
+  it('fill in the defaults', async () => {
+    const made = await plane.admin.client.request({
+      method: 'POST',
+      path: collectionPath(WORKLOAD_POLICIES, NAMESPACE),
+      query: { dryRun: 'All' },
+      body: {
+        apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1',
+        kind: 'WorkloadPolicy',
+        metadata: { name: 'web' },
+        spec: { mode: 'monitor', rulesByContainer: { app: { executables: {} } } },
+      },
+    });
+    expect(made).toMatchObject({
+      spec: {
+        unlistedContainers: 'allow',
+        rulesByContainer: { app: { executables: { otherMountNamespaces: 'deny' } } },
+      },
+    });
+  });
+});
