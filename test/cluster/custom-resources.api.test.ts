@@ -63,6 +63,16 @@ function hasNull(value: unknown): boolean {
   return typeof value === 'object' && Object.values(value as JsonObject).some(hasNull);
 }
 
+const TIME_FIELD = /^(since|acknowledgedAt|firstSeen|lastSeen|lastTransitionTime|.*Timestamp)$/;
+
+/** The API server takes a list for a text with a format; only status fields have one. See the test of that below. */
+function hasListForTime(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(
+    ([name, field]) => (TIME_FIELD.test(name) && Array.isArray(field)) || hasListForTime(field),
+  );
+}
+
 describe.each<[Resource, fc.Arbitrary<JsonObject>, (input: unknown) => Parsed<unknown>]>([
   [WORKLOAD_POLICIES, policyObject, parseWorkloadPolicy],
   [WORKLOAD_POLICY_PROPOSALS, proposalObject, parseWorkloadPolicyProposal],
@@ -74,7 +84,7 @@ describe.each<[Resource, fc.Arbitrary<JsonObject>, (input: unknown) => Parsed<un
     const samples = fc
       .sample(candidates, { numRuns: OBJECTS, seed: SEED })
       .map((object) => JSON.parse(JSON.stringify(object)) as JsonObject)
-      .filter((object) => !hasNull(object));
+      .filter((object) => !hasNull(object) && !hasListForTime(object));
     const answers = { accepted: 0, refused: 0 };
     const differences: unknown[] = [];
     for (const object of samples) {
@@ -121,6 +131,22 @@ describe('the CRDs', () => {
     };
     expect(await admit(WORKLOAD_POLICIES, object)).toBeUndefined();
     expect(parseWorkloadPolicy(object).ok).toBe(true);
+  });
+
+  it('let a list pass where a time belongs, which api/ refuses', async () => {
+    const object = {
+      apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1',
+      kind: 'WorkloadPolicy',
+      metadata: { name: 'web' },
+      spec: { mode: 'monitor' },
+      status: { nodesWithIssues: { node: { code: 'Missing', message: '', since: [] } } },
+    };
+    expect(await admit(WORKLOAD_POLICIES, object)).toBeUndefined();
+    expect(parseWorkloadPolicy(object).ok).toBe(false);
+    const since = { code: 'Missing', message: '', since: 5 };
+    expect(
+      await admit(WORKLOAD_POLICIES, { ...object, status: { nodesWithIssues: { node: since } } }),
+    ).toContain('must be of type');
   });
 
   it('fill in the defaults', async () => {
