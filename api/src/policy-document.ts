@@ -1,9 +1,9 @@
-import { stringify } from 'yaml';
 import type { FieldError, Parsed } from './field-error.ts';
-import { workloadPolicyObject, workloadPolicyProposalObject, type PlainObject } from './resource-object.ts';
+import { workloadPolicyObject, workloadPolicyProposalObject } from './resource-object.ts';
 import { parseWorkloadPolicy, type WorkloadPolicy } from './workload-policy.ts';
 import { parseWorkloadPolicyProposal, type WorkloadPolicyProposal } from './workload-policy-proposal.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
+import { yamlText } from './yaml-text.ts';
 
 /** A file's name, for the errors, and its bytes. */
 export interface SourceFile {
@@ -41,11 +41,11 @@ export function parseProposalDocuments(source: SourceFile): Documents<WorkloadPo
 
 /** The same text for equal policies: fields in reading order, containers and paths sorted, one path a line. */
 export function formatPolicy(policy: WorkloadPolicy): string {
-  return format(workloadPolicyObject(policy));
+  return yamlText(workloadPolicyObject(policy));
 }
 
 export function formatProposal(proposal: WorkloadPolicyProposal): string {
-  return format(workloadPolicyProposalObject(proposal));
+  return yamlText(workloadPolicyProposalObject(proposal));
 }
 
 /** One line: `web.yaml:12:7: spec.mode: "blok" is not known; expected one of monitor, protect`. */
@@ -108,9 +108,4 @@ function located(file: string, document: YamlDocument, error: FieldError): Docum
   const { line, column } = document.locate(error.segments);
   const { path, message, expected, remedy } = error;
   return { file, line, column, field: path, message, expected, ...(remedy !== undefined && { remedy }) };
-}
-
-function format(object: PlainObject): string {
-  // Anchors would be refused on reading; a folded path could not be searched for.
-  return stringify(object, { lineWidth: 0, aliasDuplicateObjects: false, version: '1.2' });
 }
