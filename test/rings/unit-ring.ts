@@ -8,11 +8,16 @@ import { type UnitFile, parseVitestReport } from './vitest-results.ts';
 
 /** All tests beside the code, by vitest: a line for each file's passed tests and one for each other test. */
 export async function runUnitRing(report: RingReport): Promise<RingResult> {
+  return await runVitestRing(report, []);
+}
+
+/** The tests that vitest finds with these further arguments, reported as {@link runUnitRing} does. */
+export async function runVitestRing(report: RingReport, args: readonly string[]): Promise<RingResult> {
   const start = performance.now();
   const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-unit-'));
   const reportFile = join(directory, 'report.json');
   try {
-    const trouble = await runVitest(reportFile);
+    const trouble = await runVitest(reportFile, args);
     const text = await readFile(reportFile, 'utf8').catch(() => undefined);
     if (text !== undefined) for (const file of parseVitestReport(text)) reportFileResult(file, report);
     if (trouble !== undefined && (text === undefined || report.result().failed === 0)) {
@@ -24,11 +29,10 @@ export async function runUnitRing(report: RingReport): Promise<RingResult> {
   return report.result();
 }
 
-async function runVitest(reportFile: string): Promise<string | undefined> {
+async function runVitest(reportFile: string, args: readonly string[]): Promise<string | undefined> {
   try {
-    await runHostCommand(['vitest', 'run', '--silent', '--reporter=json', `--outputFile=${reportFile}`], {
-      cwd: REPOSITORY,
-    });
+    const output = ['--silent', '--reporter=json', `--outputFile=${reportFile}`];
+    await runHostCommand(['vitest', 'run', ...output, ...args], { cwd: REPOSITORY });
     return undefined;
   } catch (error) {
     return error instanceof HostCommandError ? `${error.message}\n${error.stdout}` : String(error);

@@ -1,0 +1,14 @@
+import { join } from 'node:path';
+import type { RunRing } from '../rings/report.ts';
+import { runVitestRing } from '../rings/unit-ring.ts';
+import { printProgress } from '../vm/progress.ts';
+import { etcdBinaries } from './etcd-binary.ts';
+import { kubernetesBinary } from './kubernetes-binary.ts';
+
+/** The api ring: everything that talks to Kubernetes, against a real etcd and kube-apiserver of this machine. */
+export const run: RunRing = async (report) => {
+  // Built here, where a person sees that it takes minutes, and not within the time of a test.
+  await etcdBinaries(printProgress);
+  await kubernetesBinary('kube-apiserver', printProgress);
+  return await runVitestRing(report, ['--config', join(import.meta.dirname, 'vitest.config.ts')]);
+};
