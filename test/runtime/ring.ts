@@ -24,14 +24,9 @@ const BOOTS: readonly Boot[] = [
     suites: ['pods', 'binding', 'lists', 'policy-changes'],
   },
   {
-    title: 'attacks, the agent and its learning, on Linux 6.12',
+    title: 'the life of the agent, on Linux 6.12',
     guest: { kernel: '6.12' },
-    suites: ['attacks', 'agent-life', 'learning'],
-  },
-  {
-    title: 'cgroups of version 1 and 2, on Linux 6.1',
-    guest: { kernel: '6.1', cgroups: 'hybrid' },
-    suites: ['hybrid'],
+    suites: ['agent-life'],
   },
 ];
 
