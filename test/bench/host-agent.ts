@@ -51,9 +51,9 @@ export async function startHostAgent(options: {
   const runtime = await startFakeRuntime({ socketPath });
   const served = runtime.serve(options.pods, options.containers);
   const child = spawn(
-    process.execPath,
+    'setpriv',
     [
-      bundle,
+      ...['--pdeathsig', 'KILL', process.execPath, bundle],
       ...['--policy-dir', join(directory, 'policies'), '--learn-dir', join(directory, 'learned')],
       ...['--violations-file', join(directory, 'violations.jsonl'), '--state-dir', join(directory, 'state')],
       ...['--nri-socket-path', socketPath, '--metrics-address', '127.0.0.1:0'],

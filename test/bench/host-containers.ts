@@ -48,7 +48,8 @@ export async function createHostContainers(
       const directory = `${root}${PARENT}/${name}`;
       await mkdir(directory, { recursive: true });
       // The shell says when the namespace is there.
-      const child = spawn('unshare', ['--mount', 'sh', '-c', 'echo ready; exec sleep infinity'], {
+      const shell = ['unshare', '--mount', 'sh', '-c', 'echo ready; exec sleep infinity'];
+      const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...shell], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       made.push({ directory, child });

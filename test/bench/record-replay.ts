@@ -46,41 +46,48 @@ export function batchOf(
   first: number,
   count: number,
 ): RingBatch {
-  const records = Array.from({ length: count }, (_, index) => {
-    const number = first + index;
-    const container = containers[number % containers.length];
-    const path = paths[number % paths.length];
-    if (container === undefined || path === undefined) throw new RangeError('no containers or no paths');
-    return recordOf(container, path, BigInt(number % paths.length));
-  });
+  const numbers = Array.from({ length: count }, (_, index) => first + index);
   const offsets = new Uint32Array(count + 1);
-  let end = 0;
-  records.forEach((record, index) => {
-    end += record.length;
-    offsets[index + 1] = end;
+  numbers.forEach((number, index) => {
+    const size = EXEC_EVENT_LAYOUT.size + itemAt(paths, number).length;
+    offsets[index + 1] = (offsets[index] ?? 0) + Math.ceil(size / RECORD_ALIGN_BYTES) * RECORD_ALIGN_BYTES;
   });
-  return { data: Buffer.concat(records, end), offsets };
+  const data = Buffer.alloc(offsets[count] ?? 0);
+  numbers.forEach((number, index) => {
+    const pathHash = BigInt(number % paths.length);
+    writeRecord(data, offsets[index] ?? 0, itemAt(containers, number), itemAt(paths, number), pathHash);
+  });
+  return { data, offsets };
 }
 
-function recordOf(container: BoundContainer, path: Buffer, pathHash: bigint): Buffer {
-  const size = EXEC_EVENT_LAYOUT.size + path.length;
-  const record = Buffer.alloc(Math.ceil(size / RECORD_ALIGN_BYTES) * RECORD_ALIGN_BYTES);
+function itemAt<T>(items: readonly T[], number: number): T {
+  const item = items[number % items.length];
+  if (item === undefined) throw new RangeError('records need a container and a path');
+  return item;
+}
+
+function writeRecord(
+  data: Buffer,
+  at: number,
+  container: BoundContainer,
+  path: Buffer,
+  pathHash: bigint,
+): void {
   const isLearned = container.state === 'learning';
-  record.writeBigUInt64LE(process.hrtime.bigint(), OFFSETS.time_ns);
-  record.writeBigUInt64LE(container.cgroupId, OFFSETS.cgroup);
-  record.writeBigUInt64LE(pathHash, OFFSETS.path_hash);
-  record.writeUInt32LE(container.slot, OFFSETS.slot);
-  record.writeUInt32LE(container.generation, OFFSETS.generation);
-  record.writeUInt32LE(1, OFFSETS.list);
-  record.writeUInt32LE(container.pid, OFFSETS.pid);
-  record.writeUInt32LE(1, OFFSETS.parent_pid);
-  record.writeUInt32LE(path.length, OFFSETS.path_bytes);
-  record.writeUInt8(isLearned ? EventKind.EVENT_LEARNED : EventKind.EVENT_VIOLATION, OFFSETS.kind);
-  record.writeUInt8(isLearned ? Mode.MODE_NONE : Mode.MODE_MONITOR, OFFSETS.mode);
-  record.writeUInt8(isLearned ? Reason.REASON_NONE : Reason.REASON_UNLISTED, OFFSETS.reason);
-  record.writeUInt8(Origin.ORIGIN_ENTRYPOINT, OFFSETS.origin);
-  record.write('tool', OFFSETS.command);
-  record.write('sh', OFFSETS.parent_command);
-  path.copy(record, EXEC_EVENT_LAYOUT.size);
-  return record;
+  data.writeBigUInt64LE(process.hrtime.bigint(), at + OFFSETS.time_ns);
+  data.writeBigUInt64LE(container.cgroupId, at + OFFSETS.cgroup);
+  data.writeBigUInt64LE(pathHash, at + OFFSETS.path_hash);
+  data.writeUInt32LE(container.slot, at + OFFSETS.slot);
+  data.writeUInt32LE(container.generation, at + OFFSETS.generation);
+  data.writeUInt32LE(1, at + OFFSETS.list);
+  data.writeUInt32LE(container.pid, at + OFFSETS.pid);
+  data.writeUInt32LE(1, at + OFFSETS.parent_pid);
+  data.writeUInt32LE(path.length, at + OFFSETS.path_bytes);
+  data[at + OFFSETS.kind] = isLearned ? EventKind.EVENT_LEARNED : EventKind.EVENT_VIOLATION;
+  data[at + OFFSETS.mode] = isLearned ? Mode.MODE_NONE : Mode.MODE_MONITOR;
+  data[at + OFFSETS.reason] = isLearned ? Reason.REASON_NONE : Reason.REASON_UNLISTED;
+  data[at + OFFSETS.origin] = Origin.ORIGIN_ENTRYPOINT;
+  data.write('tool', at + OFFSETS.command, 'latin1');
+  data.write('sh', at + OFFSETS.parent_command, 'latin1');
+  path.copy(data, at + EXEC_EVENT_LAYOUT.size);
 }
