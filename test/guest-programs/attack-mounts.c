@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,6 +74,30 @@ int closed_open_tree(char **arguments)
 		cannot_attempt(arguments[1]);
 	close(tree);
 	return exec_at(file, "", AT_EMPTY_PATH);
+}
+
+/*
+ * A file that has left the part of its file system which its mount shows: looked at from that mount, its path
+ * has no beginning.
+ */
+int moved_out(char **arguments)
+{
+	int directory, writable;
+
+	if (chdir(arguments[1]) || mkdir("source", 0755) || mkdir("source/inner", 0755) ||
+	    mkdir("shown", 0755))
+		cannot_attempt(arguments[1]);
+	writable = open("source/inner/tool", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	if (writable < 0)
+		cannot_attempt("tool");
+	copy_content(arguments[0], writable);
+	close(writable);
+	if (mount("source", "shown", NULL, MS_BIND, NULL))
+		cannot_attempt("bind mount");
+	directory = open("shown/inner", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0 || rename("source/inner", "outside"))
+		cannot_attempt("rename");
+	return exec_at(directory, "tool", 0);
 }
 
 static int bind_and_exec(char **arguments)

@@ -37,6 +37,7 @@ static const struct {
     {"chroot", "ROOT PATH", 2, chroot_path},
     {"open-tree", "DIRECTORY NAME", 2, open_tree_path},
     {"open-tree-closed", "DIRECTORY NAME", 2, closed_open_tree},
+    {"moved-out", "SOURCE DIRECTORY", 2, moved_out},
     {"bind-over", "SOURCE PLACE", 2, bind_over},
     {"user-bind", "SOURCE PLACE", 2, user_bind},
     {"user-chroot", "ROOT PATH", 2, user_chroot},

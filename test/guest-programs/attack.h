@@ -22,8 +22,8 @@ void copy_content(const char *from, int to);
 attack relative, execveat_directory, fexecve_file, memory_file, sealed_memory_file, unlinked_file,
     unnamed_file, overwritten_file;
 /* attack-mounts.c */
-attack chroot_path, open_tree_path, closed_open_tree, bind_over, user_bind, user_chroot, user_pivot,
-    user_open_tree, user_fsmount;
+attack chroot_path, open_tree_path, closed_open_tree, moved_out, bind_over, user_bind, user_chroot,
+    user_pivot, user_open_tree, user_fsmount;
 /* attack-processes.c */
 attack setns_mount, orphaned_setns, setns_vfork, setns_vfork_sibling, vfork_child, vfork_sibling,
     other_thread, leave_cgroup, orphan;

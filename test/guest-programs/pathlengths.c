@@ -97,6 +97,8 @@ static void copy_file(const char *source, const char *path)
 
 static void place(const char *source, char *path)
 {
+	if (link(source, path) == 0 || errno == EEXIST)
+		return;
 	make_directories(path);
 	if (link(source, path) && errno != EEXIST)
 		copy_file(source, path);

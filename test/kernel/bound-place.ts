@@ -23,6 +23,9 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['/opt/pathlengths', 'pathlengths'],
   ['/opt/execstorm', 'execstorm'],
 ]);
+/** A string of a request to the guest program `place`; bytes where it is not UTF-8. */
+export type PlaceText = string | Uint8Array;
+
 /** What is on the list of a place unless a test says otherwise. */
 export const LISTED = [...FILES.keys()].filter((path) => path !== '/usr/bin/forbidden');
 
@@ -35,14 +38,22 @@ export interface Place {
   readonly mountNamespace: number;
   readonly pid: number;
   /** Starts a program inside: 'ran', 'exit N', 'signal N' or the errno's name. Its output is in `output`. */
-  exec(...argv: readonly string[]): Promise<string>;
+  exec(...argv: readonly PlaceText[]): Promise<string>;
+  /** Many requests at a time, each as `exec` takes them or as test/guest-programs/place.c describes. */
+  askAll(requests: readonly (readonly PlaceText[])[]): Promise<string[]>;
   readonly output: () => string;
   /** Runs a guest program that enters the place from outside, as a runtime's exec does. */
-  enter(
-    program: string,
-    ...argv: readonly string[]
-  ): Promise<{ code: number; stdout: string; stderr: string }>;
+  enter(program: string, ...argv: readonly string[]): Promise<Entered>;
+  /** The same in the mount namespace only, from a cgroup outside: as nsenter does. */
+  enterMounts(program: string, ...argv: readonly string[]): Promise<Entered>;
   close(): Promise<void>;
+}
+
+/** What became of a guest program that entered a place. */
+export interface Entered {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** Makes a place with an overlay root, as containers have. Its path in the cgroup tree is `/k/pod/NAME`. */
@@ -66,11 +77,22 @@ export async function makePlace(kernel: Kernel, name: string): Promise<Place> {
   // Unnamed files are known to tmpfs on every kernel, to overlay on newer ones only.
   await run('mount', ['-t', 'tmpfs', 'tmpfs', `${root}/mnt`]);
   const child = spawn(`${PROGRAMS}/place`, [root, cgroup], { stdio: ['pipe', 'pipe', 'pipe'] });
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answers = createInterface({ input: child.stdout.setEncoding('latin1') })[Symbol.asyncIterator]();
   let output = '';
   child.stderr.on('data', (data: Buffer) => (output += data.toString('latin1')));
-  const ready = await answers.next();
-  if (ready.done === true || ready.value !== 'ready') throw new Error(`no place ${name}: ${output}`);
+  const answer = async (): Promise<string> => {
+    const line = await answers.next();
+    if (line.done === true) throw new Error(`place ${name} has ended: ${output}`);
+    return line.value;
+  };
+  const askAll = async (requests: readonly (readonly PlaceText[])[]): Promise<string[]> => {
+    output = '';
+    child.stdin.write(Buffer.concat(requests.flatMap(encodeRequest)));
+    const got: string[] = [];
+    while (got.length < requests.length) got.push(await answer());
+    return got;
+  };
+  if ((await answer()) !== 'ready') throw new Error(`no place ${name}: ${output}`);
   const pid = child.pid ?? 0;
   return {
     name,
@@ -80,17 +102,12 @@ export async function makePlace(kernel: Kernel, name: string): Promise<Place> {
     mountNamespace: await readMountNamespace(pid),
     pid,
     output: () => output,
-    async exec(...argv) {
-      output = '';
-      child.stdin.write(`${argv.join('\0')}\0\0`);
-      const answer = await answers.next();
-      if (answer.done === true) throw new Error(`place ${name} has ended: ${output}`);
-      return answer.value;
-    },
-    async enter(program, ...argv) {
-      const env = { ENTER_CGROUP: cgroup, ENTER_PID: String(pid) };
-      return await entered(`${PROGRAMS}/${program}`, argv, env);
-    },
+    exec: async (...argv) => (await askAll([argv]))[0] ?? '',
+    askAll,
+    enter: async (program, ...argv) =>
+      await entered(`${PROGRAMS}/${program}`, argv, { ENTER_CGROUP: cgroup, ENTER_PID: String(pid) }),
+    enterMounts: async (program, ...argv) =>
+      await entered(`${PROGRAMS}/${program}`, argv, { ENTER_PID: String(pid) }),
     async close() {
       await ended(child);
       await run('umount', [`${root}/mnt`]);
@@ -102,11 +119,16 @@ export async function makePlace(kernel: Kernel, name: string): Promise<Place> {
   };
 }
 
+function encodeRequest(texts: readonly PlaceText[]): Uint8Array[] {
+  const end = Buffer.of(0);
+  return [...texts.flatMap((text) => [Buffer.from(text), end]), end];
+}
+
 async function entered(
   program: string,
   argv: readonly string[],
   env: Readonly<Record<string, string>>,
-): Promise<{ code: number; stdout: string; stderr: string }> {
+): Promise<Entered> {
   return await new Promise((resolve, reject) => {
     execFile(program, argv, { env, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
       if (error !== null && typeof error.code !== 'number')
