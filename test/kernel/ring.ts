@@ -7,6 +7,8 @@ const GUEST_BUDGET_MS = 900_000;
 const TEST_BUDGET_MS = 420_000;
 /** Only the boots whose title holds this text run. */
 const BOOT_VARIABLE = 'RUNTIME_ENFORCER_BOOT';
+/** Only the suites of this name run. */
+const SUITE_VARIABLE = 'RUNTIME_ENFORCER_SUITE';
 
 interface Boot {
   readonly title: string;
@@ -18,7 +20,7 @@ interface Boot {
 const BOOTS: readonly Boot[] = (['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
   title: `Linux ${kernel}`,
   guest: { kernel },
-  suites: kernel === '6.12' ? ['decisions', 'life'] : ['decisions'],
+  suites: [...['decisions', 'names', 'agreement'], ...(kernel === '6.12' ? ['life'] : [])],
 }));
 
 /** The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. */
@@ -26,13 +28,14 @@ export const run: RunRing = async (report) => {
   const payload = await programPayload();
   const only = process.env[BOOT_VARIABLE] ?? '';
   for (const { title, guest, suites } of BOOTS) {
-    if (!title.includes(only)) continue;
+    const chosen = suites.filter((suite) => suite === (process.env[SUITE_VARIABLE] ?? suite));
+    if (!title.includes(only) || chosen.length === 0) continue;
     report.heading(title);
     await runGuestSuite(
       {
         ...guest,
         payload,
-        files: suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
+        files: chosen.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
         timeoutMs: GUEST_BUDGET_MS,
         testTimeoutMs: TEST_BUDGET_MS,
       },
