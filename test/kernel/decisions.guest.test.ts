@@ -6,13 +6,14 @@ import { promisify } from 'node:util';
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import { DENIED, RUNS } from './attempts.ts';
 import { PROGRAMS } from './guest-files.ts';
-import { openKernel, probe, type Kernel } from './kernel.ts';
+import { attachments, exactAttachments, openKernel, type Kernel } from './kernel.ts';
 import { bindPlace, enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
 
 const run = promisify(execFile);
 const VERIFIED_MAX = 250_000;
 
-const attachments = (['lsm', 'fmod_ret'] as const).filter((kind) => !('problem' in probe(kind).attachment));
+const available = attachments();
+const exact = exactAttachments();
 
 describe('the node', () => {
   it('has every attachment that its kernel is known for', async () => {
@@ -20,18 +21,13 @@ describe('the node', () => {
       .split('.')
       .map(Number);
     const expected = major > 5 || minor > 11 ? ['lsm', 'fmod_ret'] : ['fmod_ret'];
-    deepStrictEqual(attachments, expected);
+    deepStrictEqual(available, expected);
   });
 });
 
-// Where the kernel may skip a program, counts are not exact; test/kernel/preemption looks at that.
-const exact = attachments.filter((kind) => {
-  const { attachment } = probe(kind);
-  return !('problem' in attachment) && attachment.degraded === undefined;
-});
-
+// Where the kernel may skip a program, counts are not exact; the suite of preemption looks at that.
 describe('a kernel that may skip the program', () => {
-  for (const kind of attachments.filter((each) => !exact.includes(each))) {
+  for (const kind of available.filter((each) => !exact.includes(each))) {
     it(`is told as degraded, and still attaches all three programs (${kind})`, async () => {
       const kernel = await openKernel(kind);
       deepStrictEqual(kernel.enforcer.attachment.programs, [
@@ -288,7 +284,7 @@ for (const kind of exact) {
     });
 
     // One decision function serves both attachments; the thousands of paths are tried with the first.
-    const isFirst = kind === attachments[0];
+    const isFirst = kind === available[0];
     const longRuns = isFirst ? it : (): void => undefined;
     void longRuns('holds paths of every length to its list, and denies what is one byte off', async () => {
       const longest = kernel.enforcer.attachment.pathBytesMax;

@@ -19,6 +19,7 @@ import { OBJECTS } from './guest-files.ts';
 
 /** So that every length of path has room: the table of the longest holds a 64th of it. */
 const CAPACITY = 262_144;
+export const PIN_ROOT = '/sys/fs/bpf/kernel-ring';
 
 /** Lines of the agent's log, in the order in which they came. */
 export const logLines: string[] = [];
@@ -52,11 +53,24 @@ export function probe(forced?: AttachmentKind): NodeReport {
   return probeNode(native, { objectPath: OBJECTS.probe }, forced);
 }
 
+/** The attachments that work on the guest's kernel, the one first that the agent would choose. */
+export function attachments(): AttachmentKind[] {
+  return (['lsm', 'fmod_ret'] as const).filter((kind) => !('problem' in probe(kind).attachment));
+}
+
+/** Those that the kernel never skips, so that every exec has exactly one outcome. */
+export function exactAttachments(): AttachmentKind[] {
+  return attachments().filter((kind) => {
+    const { attachment } = probe(kind);
+    return !('problem' in attachment) && attachment.degraded === undefined;
+  });
+}
+
 export async function openKernel(
   forced?: AttachmentKind,
   options: { pinRoot?: string; objectPath?: string; capacity?: number } = {},
 ): Promise<Kernel> {
-  const { pinRoot = '/sys/fs/bpf/kernel-ring', objectPath = OBJECTS.enforcer, capacity = CAPACITY } = options;
+  const { pinRoot = PIN_ROOT, objectPath = OBJECTS.enforcer, capacity = CAPACITY } = options;
   native.raiseMemlockLimit();
   const report = probe(forced);
   const { attachment } = report;
