@@ -24,14 +24,16 @@ const SERVER_STOP_MS = 200;
 const FLUSH_TIMEOUT_MS = 500;
 
 /**
- * Keeps the young generation of the heap at its first size: loading ten thousand policies then leaves 120 MiB less
- * resident, for a tenth more of time. Has to be said before much is allocated.
+ * While policies are loaded at the start, the heap grows as little as it can, its young generation not at all: ten
+ * thousand policies then leave 80 MiB less resident, for a third more of time. Has to be said before much is allocated.
  */
-const HEAP_FLAGS = '--semi-space-growth-factor=1';
+const START_HEAP_FLAGS = '--semi-space-growth-factor=1 --optimize-for-size';
+/** From then on answering in time counts more: small heaps are collected often, and the runtime waits meanwhile. */
+const HEAP_FLAGS = '--no-optimize-for-size';
 
 /** Runs the agent until it is told to end. Rejects if it cannot start. Returns the exit code. */
 export async function runAgent(options: RunOptions): Promise<number> {
-  setFlagsFromString(HEAP_FLAGS);
+  setFlagsFromString(START_HEAP_FLAGS);
   const metrics = startMetrics();
   const { counters } = metrics;
   const onOutputError = (): void => counters.add('output_errors');
@@ -89,6 +91,7 @@ export async function runAgent(options: RunOptions): Promise<number> {
       log.info({ host: options.metricsAddress.host, port }, 'metrics are served');
     }
     await agent.start();
+    setFlagsFromString(HEAP_FLAGS);
     log.info({}, 'agent is ready');
   };
 
