@@ -3,7 +3,11 @@ import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { startFakeRuntime, type FakeRuntimePlugin } from '@runtime-enforcer/agent/nri/fake-runtime';
+import {
+  startFakeRuntime,
+  type FakeRuntime,
+  type FakeRuntimePlugin,
+} from '@runtime-enforcer/agent/nri/fake-runtime';
 import type { NriContainer, NriPodSandbox } from '@runtime-enforcer/agent/nri/messages';
 import { REPOSITORY } from '../vm/repository.ts';
 
@@ -49,7 +53,9 @@ export async function startHostAgent(options: {
   await mkdir(join(directory, 'policies'), { recursive: true });
   const socketPath = join(directory, 'nri.sock');
   const runtime = await startFakeRuntime({ socketPath });
-  const served = runtime.serve(options.pods, options.containers);
+  const served = serve(runtime, options.pods ?? [], options.containers ?? []);
+  // Told below, when the agent has said why it did not come.
+  served.catch(() => undefined);
   const child = spawn(
     'setpriv',
     [
@@ -94,12 +100,23 @@ export async function startHostAgent(options: {
       metric: (sample) => readMetric(port, sample),
     };
   } catch (error) {
-    served.catch(() => undefined);
     await stop();
     throw error;
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The agent comes when its policies are loaded. */
+async function serve(
+  runtime: FakeRuntime,
+  pods: readonly NriPodSandbox[],
+  containers: readonly NriContainer[],
+): Promise<FakeRuntimePlugin> {
+  const plugin = await runtime.accept(READY_TIMEOUT_MS);
+  await plugin.configure();
+  await plugin.synchronize(pods, containers);
+  return plugin;
 }
 
 /** A directory for one run, gone afterwards. */

@@ -1,6 +1,7 @@
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { printProgress } from '../vm/progress.ts';
 import type { Measured } from './figure.ts';
 import { inTemporaryDirectory, startHostAgent } from './host-agent.ts';
 import { writePolicyFiles } from './policy-files.ts';
@@ -22,7 +23,9 @@ export async function benchRss(report: (measured: Measured) => void): Promise<vo
 async function residentBytes(policies: number, args: readonly string[]): Promise<number> {
   return await inTemporaryDirectory(async (directory) => {
     await writePolicyFiles(join(directory, 'policies'), policies);
+    const start = performance.now();
     const agent = await startHostAgent({ directory, args });
+    printProgress(`${policies} policies: ready after ${((performance.now() - start) / 1_000).toFixed(1)} s`);
     try {
       const ready = await agent.metric('runtime_enforcer_policies{state="ready"}');
       if (ready !== policies) throw new Error(`${ready} of ${policies} policies are ready`);
