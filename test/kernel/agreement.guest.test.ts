@@ -1,11 +1,11 @@
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { release } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { displayExecutable, executablePathFromBytes } from '@runtime-enforcer/api/executable-path';
 import { decide } from '@runtime-enforcer/api/matcher';
 import { enforce, makePlace, policyOf, type Place } from './bound-place.ts';
 import { ALLOWED_KEY_BYTES, LIST_ID_BYTES } from '@runtime-enforcer/agent/kernel/gen/abi';
+import { drawFrom, pick, type Draw } from './draw.ts';
 import { openKernel, type Kernel } from './kernel.ts';
 
 /** Over all kernels of the ring more than 10,000 paths; the release is the seed, so each kernel has others. */
@@ -20,26 +20,6 @@ const ANY_BYTE_EVERY = 6;
 const EDGE_EVERY = 10;
 /** Lengths at which a path changes tables. */
 const EDGES = ALLOWED_KEY_BYTES.map((bytes) => Math.min(bytes - LIST_ID_BYTES, 4_095));
-
-/** A whole number below the bound, the next of a repeatable sequence. */
-type Draw = (below: number) => number;
-
-/** xorshift32: in a guest, a generator that shrinks takes longer than the execs. */
-function drawFrom(text: string): Draw {
-  let state = createHash('sha256').update(text).digest().readUInt32LE() | 1;
-  return (below) => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) % below;
-  };
-}
-
-function pick<Item>(draw: Draw, items: readonly Item[]): Item {
-  const item = items[draw(items.length)];
-  if (item === undefined) throw new RangeError('nothing to pick from');
-  return item;
-}
 
 function randomName(draw: Draw): Buffer {
   const bytes = Array.from({ length: 1 + draw(12) }, () => {

@@ -20,7 +20,10 @@ interface Boot {
 const BOOTS: readonly Boot[] = (['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
   title: `Linux ${kernel}`,
   guest: { kernel },
-  suites: [...['decisions', 'outcomes', 'names', 'agreement'], ...(kernel === '6.12' ? ['life'] : [])],
+  suites: [
+    ...['decisions', 'outcomes', 'evasion', 'cgroups', 'changes', 'names', 'mounts', 'agreement'],
+    ...(kernel === '6.12' ? ['life'] : []),
+  ],
 }));
 
 /** The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. */
