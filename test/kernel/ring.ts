@@ -1,10 +1,14 @@
 import { join } from 'node:path';
-import type { RunRing } from '../rings/report.ts';
+import { reportsInTurn } from '../rings/reports-in-turn.ts';
+import type { RingReport, RunRing } from '../rings/report.ts';
+import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { programPayload } from './program-payload.ts';
 
 const GUEST_BUDGET_MS = 900_000;
 const TEST_BUDGET_MS = 420_000;
+/** As many as the machine has places for, unless told otherwise. */
+const GUESTS_AT_A_TIME = 2;
 /** Only the boots whose title holds this text run. */
 const BOOT_VARIABLE = 'RUNTIME_ENFORCER_BOOT';
 /** Only the suites of this name run. */
@@ -17,33 +21,64 @@ interface Boot {
   readonly suites: readonly string[];
 }
 
-const BOOTS: readonly Boot[] = (['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
-  title: `Linux ${kernel}`,
-  guest: { kernel },
-  suites: [
-    ...['decisions', 'outcomes', 'evasion', 'cgroups', 'changes', 'names', 'mounts', 'agreement'],
-    ...(kernel === '6.12' ? ['life'] : []),
-  ],
-}));
+const DECISIONS = ['decisions', 'outcomes', 'evasion', 'cgroups', 'changes', 'names', 'mounts', 'agreement'];
 
-/** The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. */
+const BOOTS: readonly Boot[] = [
+  ...(['5.10', '6.1', '6.12', '7'] as const).map((kernel) => ({
+    title: `Linux ${kernel}`,
+    guest: { kernel },
+    suites: [...DECISIONS, 'life', ...(kernel === '7' ? [] : ['preemption'])],
+  })),
+  {
+    title: 'cgroups of version 1 and 2, on Linux 6.1',
+    guest: { kernel: '6.1', cgroups: 'hybrid' },
+    suites: ['cgroups', 'outcomes'],
+  },
+  ...(['6.1', '6.12'] as const).map((kernel) => ({
+    title: `full preemption, on Linux ${kernel}`,
+    guest: { kernel, cpus: 1, append: 'preempt=full' },
+    suites: ['preemption'],
+  })),
+  {
+    title: 'preemption as it is, on Linux 7',
+    guest: { kernel: '7', cpus: 1 },
+    suites: ['preemption'],
+  },
+];
+
+/**
+ * The kernel ring: the program, the addon and the agent's kernel side on Debian's stock kernels. Several guests run at
+ * a time; what they tell comes in the order of BOOTS.
+ */
 export const run: RunRing = async (report) => {
   const payload = await programPayload();
-  const only = process.env[BOOT_VARIABLE] ?? '';
-  for (const { title, guest, suites } of BOOTS) {
-    const chosen = suites.filter((suite) => suite === (process.env[SUITE_VARIABLE] ?? suite));
-    if (!title.includes(only) || chosen.length === 0) continue;
-    report.heading(title);
-    await runGuestSuite(
-      {
-        ...guest,
-        payload,
-        files: chosen.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
-        timeoutMs: GUEST_BUDGET_MS,
-        testTimeoutMs: TEST_BUDGET_MS,
-      },
-      report,
-    );
-  }
+  const title = process.env[BOOT_VARIABLE] ?? '';
+  const suite = process.env[SUITE_VARIABLE];
+  const boots = BOOTS.filter((boot) => boot.title.includes(title))
+    .map((boot) => ({ ...boot, suites: boot.suites.filter((name) => name === (suite ?? name)) }))
+    .filter(({ suites }) => suites.length > 0);
+  const reports = reportsInTurn(report, boots.length);
+  const waiting = boots.map((boot, index) => ({ boot, turn: reports[index] }));
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next?.turn !== undefined; next = waiting.shift()) {
+      next.turn.heading(next.boot.title);
+      await runBoot(next.boot, payload, next.turn);
+      next.turn.end();
+    }
+  };
+  await Promise.all(Array.from({ length: GUESTS_AT_A_TIME }, work));
   return report.result();
 };
+
+async function runBoot(boot: Boot, payload: readonly PayloadItem[], report: RingReport): Promise<void> {
+  await runGuestSuite(
+    {
+      ...boot.guest,
+      payload,
+      files: boot.suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
+      timeoutMs: GUEST_BUDGET_MS,
+      testTimeoutMs: TEST_BUDGET_MS,
+    },
+    report,
+  );
+}

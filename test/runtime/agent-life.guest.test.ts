@@ -20,6 +20,7 @@ const MANY_CONTAINERS = 40;
 /** containerd's request timeout is 2 s. */
 const LONGER_THAN_NRI_WAITS_MS = 3_000;
 
+const OWN_POD_UID = '7d1c9c1e-5a0b-4f43-9a53-0c1b2f7a9d10';
 const runtime = 'crun';
 
 async function labelled(cri: Cri, name: string, policy: string): Promise<Pod> {
@@ -243,4 +244,35 @@ enforcedSuite(
     });
   },
   { env: { NRI_FAILOPEN: 'true' } },
+);
+
+enforcedSuite(
+  "the product's own pods",
+  (suite) => {
+    it('field 66: are never bound, and never wait for a policy', async () => {
+      await suite.enforcer.apply({ name: 'own', mode: 'protect', allowed: { main: [PAUSE] } });
+      for (const policy of ['own', 'nobody-has-this-one']) {
+        const labels = { [POLICY_LABEL]: policy };
+        const pod = await runPod(suite.cri, {
+          name: 'agent',
+          uid: OWN_POD_UID,
+          runtime,
+          labels,
+          containers: [MAIN],
+        });
+        try {
+          await mustRun(suite.cri, pod, 'main', ['/usr/bin/id']);
+        } finally {
+          await removePod(suite.cri, pod);
+        }
+      }
+      const pod = await labelled(suite.cri, 'not-own', 'own');
+      try {
+        await mustBeDenied(suite.cri, pod, 'main', ['/usr/bin/id']);
+      } finally {
+        await removePod(suite.cri, pod);
+      }
+    });
+  },
+  { env: { POD_UID: OWN_POD_UID } },
 );
