@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { release } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { printProgress } from '../vm/progress.ts';
+import { startEchoControl, type EchoControl } from './echo-control.ts';
 import { median, percentile, type Measured } from './figure.ts';
 import { inTemporaryDirectory, startHostAgent, type HostAgent } from './host-agent.ts';
 import { createHostContainers, type HostContainer } from './host-containers.ts';
@@ -20,6 +22,8 @@ const STARTS_PER_RUN = 1_000;
 /** Between two starts; a runtime that creates pods as fast as it can is slower. */
 const PAUSE_MS = 3;
 const WARM_UP_STARTS = 200;
+/** On a machine that has time for this bench, an echo between two processes takes a tenth of it. */
+const ECHO_P99_MAX_MS = 1;
 
 /** How long the agent takes to answer StartContainer while the kernel tells of new execs all the time. */
 export async function benchNri(report: (measured: Measured) => void): Promise<void> {
@@ -37,9 +41,11 @@ export async function benchNri(report: (measured: Measured) => void): Promise<vo
         containers: running.map(({ container }) => ({ ...container, state: 'running' })),
         env: { [EVENTS_VARIABLE]: String(EVENTS_PER_SECOND) },
       });
+      const control = await startEchoControl(directory);
       try {
-        await measure(agent, made.containers.slice(RUNNING), report);
+        await measure(agent, control, made.containers.slice(RUNNING), report);
       } finally {
+        await control.stop();
         await agent.stop();
       }
     });
@@ -50,9 +56,11 @@ export async function benchNri(report: (measured: Measured) => void): Promise<vo
 
 async function measure(
   agent: HostAgent,
+  control: EchoControl,
   starting: readonly HostContainer[],
   report: (measured: Measured) => void,
 ): Promise<void> {
+  const echoes: number[] = [];
   await startMany(agent, starting, WARM_UP_STARTS);
   const p50: number[] = [];
   const p99: number[] = [];
@@ -60,7 +68,9 @@ async function measure(
   for (let run = 0; run < RUNS; run++) {
     const before = await handledEvents(agent);
     const start = performance.now();
-    const times = await startMany(agent, starting, STARTS_PER_RUN);
+    const times = await startMany(agent, starting, STARTS_PER_RUN, async () => {
+      echoes.push(await control.ask());
+    });
     const seconds = (performance.now() - start) / 1_000;
     eventRates.push(((await handledEvents(agent)) - before) / seconds);
     p50.push(median(times));
@@ -69,6 +79,12 @@ async function measure(
   const rate = Math.min(...eventRates);
   if (rate < EVENTS_PER_SECOND * EVENTS_SHARE_MIN)
     throw new Error(`only ${rate} records per second were handled, not ${EVENTS_PER_SECOND}`);
+  const echo = percentile(echoes, 99);
+  report({ figure: 'nri.echo_p99_ms', value: echo, unit: 'ms', kernel: release() });
+  if (echo > ECHO_P99_MAX_MS)
+    printProgress(
+      `this machine is busy: a process that does nothing answers within ${echo.toFixed(1)} ms only`,
+    );
   report({ figure: 'nri.start_p50_ms', value: median(p50), unit: 'ms', kernel: release() });
   report({ figure: 'nri.start_p99_ms', value: median(p99), unit: 'ms', kernel: release() });
   report({ figure: 'nri.events_per_second', value: rate, unit: '1/s', kernel: release() });
@@ -78,6 +94,7 @@ async function startMany(
   { plugin }: HostAgent,
   starting: readonly HostContainer[],
   count: number,
+  between: () => Promise<void> = () => Promise.resolve(),
 ): Promise<number[]> {
   const times: number[] = [];
   const removals = new Map<HostContainer, Promise<void>>();
@@ -90,6 +107,7 @@ async function startMany(
     times.push(performance.now() - start);
     removals.set(next, plugin.removeContainer(next.pod, next.container));
     await delay(PAUSE_MS);
+    await between();
   }
   await Promise.all(removals.values());
   return times;

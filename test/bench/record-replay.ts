@@ -1,6 +1,14 @@
 import type { BoundContainer } from '@runtime-enforcer/agent/containers/bound-container';
-import { EventKind, EXEC_EVENT_LAYOUT, Mode, Origin, Reason } from '@runtime-enforcer/agent/kernel/gen/abi';
-import type { RingBatch } from '@runtime-enforcer/agent/kernel/native';
+import {
+  EventKind,
+  EXEC_EVENT_LAYOUT,
+  Mode,
+  Origin,
+  Reason,
+  SEEN_KEY_LAYOUT,
+  SEEN_VALUE_LAYOUT,
+} from '@runtime-enforcer/agent/kernel/gen/abi';
+import type { MapEntries, RingBatch } from '@runtime-enforcer/agent/kernel/native';
 import { workloadPaths } from './workload.ts';
 
 /** As the agent's own bound for what one turn of the loop takes. */
@@ -8,6 +16,10 @@ const BATCH_MAX = 512;
 const TICK_MS = 1;
 /** The ring rounds records up to this. */
 const RECORD_ALIGN_BYTES = 8;
+/** Position of the reason beside the mode in a key of the kernel's table of kinds. */
+const REASON_SHIFT = 8;
+/** Any list: nobody looks it up. */
+const LIST = 1;
 const OFFSETS = EXEC_EVENT_LAYOUT.offsets;
 
 /**
@@ -23,9 +35,12 @@ export function replayRecords(options: {
   /** The containers that the records are to be about. */
   readonly slots: () => readonly BoundContainer[];
   readonly deliver: (batch: RingBatch) => void;
+  /** Puts what there is before the first record into the kernel's table of kinds. */
+  readonly fillSeen: (containers: readonly BoundContainer[], paths: readonly Buffer[]) => void;
 }): () => void {
-  const { perSecond, slots, deliver } = options;
+  const { perSecond, slots, deliver, fillSeen } = options;
   const paths = workloadPaths().map((path) => Buffer.from(path));
+  fillSeen(slots(), paths);
   const start = performance.now();
   let delivered = 0;
   const timer = setInterval(() => {
@@ -60,6 +75,31 @@ export function batchOf(
   return { data, offsets };
 }
 
+/** What the kernel's table of kinds holds of the first records. */
+export function seenOf(
+  containers: readonly BoundContainer[],
+  paths: readonly Buffer[],
+  count: number,
+): MapEntries {
+  const keys = Buffer.alloc(count * SEEN_KEY_LAYOUT.size);
+  const values = Buffer.alloc(count * SEEN_VALUE_LAYOUT.size);
+  for (let number = 0; number < count; number++) {
+    const { slot, generation, state } = itemAt(containers, number);
+    const [key, value] = [number * SEEN_KEY_LAYOUT.size, number * SEEN_VALUE_LAYOUT.size];
+    const kind =
+      state === 'learning' ? Mode.MODE_NONE : Mode.MODE_MONITOR | (Reason.REASON_UNLISTED << REASON_SHIFT);
+    keys.writeBigUInt64LE(BigInt(number % paths.length), key + SEEN_KEY_LAYOUT.offsets.path_hash);
+    keys.writeUInt32LE(slot, key + SEEN_KEY_LAYOUT.offsets.slot);
+    keys.writeUInt32LE(generation, key + SEEN_KEY_LAYOUT.offsets.generation);
+    keys.writeUInt32LE(LIST, key + SEEN_KEY_LAYOUT.offsets.list);
+    keys.writeUInt32LE(kind, key + SEEN_KEY_LAYOUT.offsets.mode_and_reason);
+    values.writeBigUInt64LE(1n, value + SEEN_VALUE_LAYOUT.offsets.count);
+    values.writeBigUInt64LE(process.hrtime.bigint(), value + SEEN_VALUE_LAYOUT.offsets.first_ns);
+    values.writeBigUInt64LE(process.hrtime.bigint(), value + SEEN_VALUE_LAYOUT.offsets.last_ns);
+  }
+  return { keys, values, count };
+}
+
 function itemAt<T>(items: readonly T[], number: number): T {
   const item = items[number % items.length];
   if (item === undefined) throw new RangeError('records need a container and a path');
@@ -79,7 +119,7 @@ function writeRecord(
   data.writeBigUInt64LE(pathHash, at + OFFSETS.path_hash);
   data.writeUInt32LE(container.slot, at + OFFSETS.slot);
   data.writeUInt32LE(container.generation, at + OFFSETS.generation);
-  data.writeUInt32LE(1, at + OFFSETS.list);
+  data.writeUInt32LE(LIST, at + OFFSETS.list);
   data.writeUInt32LE(container.pid, at + OFFSETS.pid);
   data.writeUInt32LE(1, at + OFFSETS.parent_pid);
   data.writeUInt32LE(path.length, at + OFFSETS.path_bytes);
