@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{api,certs,kube,agent,test}/**/*.test.ts'],
+    include: ['{api,certs,kube,agent,kubectl-plugin,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/build/**', '**/*.guest.test.ts', '**/*.api.test.ts'],
     testTimeout: 20_000,
   },
