@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { ABI_VERSION } from '@runtime-enforcer/agent/kernel/gen/abi';
 import type { KernelProgram, Native } from '@runtime-enforcer/agent/kernel/native';
 import { DEFAULT_PIN_ROOT, pinDirectory } from '@runtime-enforcer/agent/kernel/pins';
-import type { OpenKernelSide } from '@runtime-enforcer/agent/standalone/kernel-side';
+import type { OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 import { STORM, createPlace, type ContainerPlace } from './container-place.ts';
 import { parseStorm, type Storm } from './exec-cost.ts';
 import { PATHS_PER_POLICY, policyOf, workloadPaths } from './workload.ts';

@@ -1,7 +1,7 @@
 import { release } from 'node:os';
 import { builtFiles } from '@runtime-enforcer/agent/built-files';
 import { loadNative, type Native } from '@runtime-enforcer/agent/kernel/native';
-import type { OpenKernelSide } from '@runtime-enforcer/agent/standalone/kernel-side';
+import type { OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 import {
   attachedPrograms,
   boundPlace,

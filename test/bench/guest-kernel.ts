@@ -1,5 +1,5 @@
 import type { RunOptions } from '@runtime-enforcer/agent/commands/run-options';
-import { openKernelSide, type OpenKernelSide } from '@runtime-enforcer/agent/standalone/kernel-side';
+import { openKernelSide, type OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 
 /** Opens the kernel side as a starting agent does, with what a user may choose. */
 export async function openKernel(

@@ -19,7 +19,7 @@ import { pinDirectory } from '@runtime-enforcer/agent/kernel/pins';
 import { createRunningEnforcer } from '@runtime-enforcer/agent/kernel/running-enforcer';
 import type { Logger } from '@runtime-enforcer/agent/nri/handlers';
 import { createPolicyTable } from '@runtime-enforcer/agent/policies/policy-table';
-import type { OpenKernelSide } from '@runtime-enforcer/agent/standalone/kernel-side';
+import type { OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 import { replayRecords, seenOf } from './record-replay.ts';
 
 /** Records per second that the kernel is to tell; none when it is not set. */

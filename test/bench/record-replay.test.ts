@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createBootClock } from '@runtime-enforcer/agent/kernel/boot-clock';
 import { decodeExecEvents } from '@runtime-enforcer/agent/kernel/exec-record';
-import { fakeContainer } from '@runtime-enforcer/agent/standalone/fake-kernel';
+import { fakeContainer } from '@runtime-enforcer/agent/node/fake-kernel';
 import { batchOf } from './record-replay.ts';
 
 describe('batchOf', () => {

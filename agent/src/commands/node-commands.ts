@@ -1,7 +1,7 @@
 import { builtFiles } from '../built-files.ts';
 import { loadNative } from '../kernel/native.ts';
 import { releaseNode, setOverrideOnNode } from '../kernel/node-control.ts';
-import { askStatus } from '../standalone/status-socket.ts';
+import { askStatus } from '../node/status-socket.ts';
 
 /** Takes all enforcement off this node. Returns what to print. */
 export async function release(stateDirectory: string): Promise<string> {

@@ -7,8 +7,8 @@ import {
 import { promote } from '@runtime-enforcer/api/promotion';
 import type { PolicyMode } from '@runtime-enforcer/api/workload-policy';
 import { CommandError } from './command-error.ts';
-import { readBoundedFile } from '../standalone/bounded-file.ts';
-import { writeFileAtomically } from '../standalone/atomic-file.ts';
+import { readBoundedFile } from '../node/bounded-file.ts';
+import { writeFileAtomically } from '../node/atomic-file.ts';
 
 /**
  * Reads the WorkloadPolicyProposals of a file and returns or writes the policies they become.

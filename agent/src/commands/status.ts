@@ -1,5 +1,5 @@
-import { formatStatus, type AgentStatus } from '../standalone/agent-status.ts';
-import { askStatus } from '../standalone/status-socket.ts';
+import { formatStatus, type AgentStatus } from '../node/agent-status.ts';
+import { askStatus } from '../node/status-socket.ts';
 import { builtFiles } from '../built-files.ts';
 import { loadNative } from '../kernel/native.ts';
 import { inspectNode } from '../kernel/node-control.ts';

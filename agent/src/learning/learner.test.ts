@@ -9,7 +9,7 @@ import type { WorkloadPolicyProposal } from '@runtime-enforcer/api/workload-poli
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { ExecEvent } from '../kernel/enforcer.ts';
-import { fakeContainer, fakeEvent, fakeKey, fakeReporting, fakeSeen } from '../standalone/fake-kernel.ts';
+import { fakeContainer, fakeEvent, fakeKey, fakeReporting, fakeSeen } from '../node/fake-kernel.ts';
 import { createLearner, type Learner } from './learner.ts';
 
 let directory: string;

@@ -7,8 +7,8 @@ import {
   parseProposalDocuments,
 } from '@runtime-enforcer/api/policy-document';
 import type { WorkloadPolicyProposal } from '@runtime-enforcer/api/workload-policy-proposal';
-import { writeFileAtomically } from '../standalone/atomic-file.ts';
-import { readBoundedFile } from '../standalone/bounded-file.ts';
+import { writeFileAtomically } from '../node/atomic-file.ts';
+import { readBoundedFile } from '../node/bounded-file.ts';
 
 /** Longest name of a file with its `.yaml`, as file systems have it. */
 const MAX_FILE_NAME_BYTES = 255;

@@ -55,6 +55,9 @@ export interface PolicyTable {
   settled(): Promise<void>;
 }
 
+/** What whoever follows policies needs of the table. */
+export type LoadedPolicies = Pick<PolicyTable, 'apply' | 'remove' | 'state' | 'states'>;
+
 /** A container's claim on a policy. As long as it is held, the id has a word in the kernel. */
 export interface PolicyUse {
   readonly policyId: number;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import { opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { problemOf, readBoundedFile } from './bounded-file.ts';
+import { problemOf, readBoundedFile } from '../node/bounded-file.ts';
 
 /**
  * How long a file must have been left alone before it is read, so that an editor that writes in several steps is

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FileChange } from './directory-scan.ts';
-import { fakeReporting } from './fake-kernel.ts';
+import { fakeReporting } from '../node/fake-kernel.ts';
 import { createPolicyDirectory, type PolicyDirectory } from './policy-directory.ts';
 
 /** What the product promises of any change. */

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { CommandError } from '../commands/command-error.ts';
 import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
-import { problemOf } from './bounded-file.ts';
+import { problemOf } from '../node/bounded-file.ts';
 import { createDirectoryScan, SETTLE_MS, type FileChange, type ScanResult } from './directory-scan.ts';
 
 /** Pause between two looks at the directory, for where the kernel's notifications do not work. */

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { FileChange } from './directory-scan.ts';
-import { createFakeKernel, fakeReporting } from './fake-kernel.ts';
+import { createFakeKernel, fakeReporting } from '../node/fake-kernel.ts';
+import { createPolicyEffect } from '../node/policy-effect.ts';
 import { createPolicyLoader } from './policy-loader.ts';
 import { createPolicyParser } from './policy-parser.ts';
 import { createPolicySet } from './policy-set.ts';
@@ -29,8 +30,11 @@ function loaderOverFake() {
   const loader = createPolicyLoader({
     directory: '/policies',
     parser: createPolicyParser(),
-    ...{ policies, ...reporting, table: kernel.table, binder: kernel.binder },
-    onBoundLate: (container) => boundLate.push(container),
+    ...{ policies, ...reporting },
+    effect: createPolicyEffect({
+      ...{ ...reporting, table: kernel.table, binder: kernel.binder },
+      onBoundLate: (container) => boundLate.push(container),
+    }),
   });
   return { kernel, loader, policies, boundLate, ...reporting };
 }

@@ -1,4 +1,5 @@
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
+import { policyKey } from '../policies/policy-key.ts';
 
 /** What became of a file. A file that is not mentioned, or is broken, keeps its policies. */
 export interface FilePolicies {
@@ -22,10 +23,6 @@ export interface PolicySet {
   update(changes: readonly FilePolicies[]): PolicySetChange;
   policy(namespacedName: string): WorkloadPolicy | undefined;
   policies(): Iterable<WorkloadPolicy>;
-}
-
-export function policyKey({ metadata }: WorkloadPolicy): string {
-  return `${metadata.namespace}/${metadata.name}`;
 }
 
 export function createPolicySet(): PolicySet {

@@ -8,7 +8,7 @@ import { readRunOptions } from '../commands/run-options.ts';
 import { startMetrics, type AgentMetrics } from '../metrics.ts';
 import { startFakeRuntime, type FakeRuntime } from '../nri/fake-runtime.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
-import { createFakeKernel, fakeEvent, fakeReporting, fakeSeen, type FakeKernel } from './fake-kernel.ts';
+import { createFakeKernel, fakeEvent, fakeReporting, fakeSeen, type FakeKernel } from '../node/fake-kernel.ts';
 import { createStandaloneAgent, type StandaloneAgent } from './standalone-agent.ts';
 
 const POLICY = `apiVersion: runtimeenforcer.kubewarden.io/v1alpha1

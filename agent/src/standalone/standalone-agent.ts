@@ -1,7 +1,6 @@
 import { PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
 import type { RunOptions } from '../commands/run-options.ts';
-import type { ContainerBinder } from '../containers/container-binder.ts';
-import type { ExecEvent, KernelEnforcer } from '../kernel/enforcer.ts';
+import type { ExecEvent } from '../kernel/enforcer.ts';
 import { createLearner } from '../learning/learner.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
@@ -10,24 +9,19 @@ import { AGENT_VERSION } from '../version.ts';
 import type { LineFile } from '../violations/line-file.ts';
 import { createViolationJournal } from '../violations/violation-journal.ts';
 import type { JournalLine } from '../violations/violation-line.ts';
-import type { AgentStatus } from './agent-status.ts';
-import { createEnforcementWatch } from './enforcement-watch.ts';
-import { createLateContainers } from './late-containers.ts';
-import { createPeriodicReading } from './periodic-reading.ts';
+import type { AgentStatus } from '../node/agent-status.ts';
+import { createEnforcementWatch } from '../node/enforcement-watch.ts';
+import { createLateContainers } from '../node/late-containers.ts';
+import type { KernelSide } from '../node/kernel-side.ts';
+import { createPeriodicReading } from '../node/periodic-reading.ts';
+import { createPolicyEffect } from '../node/policy-effect.ts';
 import { createPolicyDirectory } from './policy-directory.ts';
-import { createPolicyLoader, type LoadedPolicies } from './policy-loader.ts';
+import { createPolicyLoader } from './policy-loader.ts';
 import { createPolicyParser } from './policy-parser.ts';
 import { createPolicySet } from './policy-set.ts';
-import { createRuntimeHandlers } from './runtime-handlers.ts';
+import { createRuntimeHandlers } from '../node/runtime-handlers.ts';
 
 const PLUGIN_NAME = 'runtime-enforcer-agent';
-
-/** What the agent stands on. */
-export interface KernelSide {
-  readonly enforcer: KernelEnforcer;
-  readonly table: LoadedPolicies;
-  readonly binder: ContainerBinder;
-}
 
 export interface StandaloneAgent {
   /**
@@ -99,9 +93,12 @@ export function createStandaloneAgent(parts: {
           counters,
         });
   const loader = createPolicyLoader({
-    ...{ parser, policies, table, binder, log, counters },
+    ...{ parser, policies, log, counters },
     directory: options.policyDirectory ?? '',
-    onBoundLate: (container) => late.look(container),
+    effect: createPolicyEffect({
+      ...{ table, binder, log, counters },
+      onBoundLate: (container) => late.look(container),
+    }),
   });
 
   const lookup = (slot: number, generation: number) => binder.lookup(slot, generation);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fakeReporting } from '../standalone/fake-kernel.ts';
+import { fakeReporting } from '../node/fake-kernel.ts';
 import { createLineFile, type LineFile } from './line-file.ts';
 
 let directory: string;

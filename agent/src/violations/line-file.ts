@@ -2,7 +2,7 @@ import { open, rename, stat, type FileHandle } from 'node:fs/promises';
 import { CommandError } from '../commands/command-error.ts';
 import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
-import { problemOf } from '../standalone/bounded-file.ts';
+import { problemOf } from '../node/bounded-file.ts';
 
 /** Size at which a file is put aside, and how many there are, the current one included. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { ExecEvent, SeenEntry } from '../kernel/enforcer.ts';
-import { fakeContainer, fakeEvent, fakeKey, fakeReporting, fakeSeen } from '../standalone/fake-kernel.ts';
+import { fakeContainer, fakeEvent, fakeKey, fakeReporting, fakeSeen } from '../node/fake-kernel.ts';
 import { createViolationJournal } from './violation-journal.ts';
 import type { JournalLine } from './violation-line.ts';
 import { MAX_RECORDS_PER_CONTAINER } from './violation-records.ts';

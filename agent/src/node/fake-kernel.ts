@@ -9,7 +9,7 @@ import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
 import type { PolicyState } from '../policies/policy-state.ts';
-import type { LoadedPolicies } from './policy-loader.ts';
+import type { LoadedPolicies } from '../policies/policy-table.ts';
 
 /**
  * Test support: the kernel side as the rest of the agent sees it, in memory. It binds what it is given and decides

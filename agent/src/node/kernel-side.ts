@@ -2,24 +2,32 @@ import { release } from 'node:os';
 import { builtFiles } from '../built-files.ts';
 import { CommandError } from '../commands/command-error.ts';
 import type { RunOptions } from '../commands/run-options.ts';
+import type { ContainerBinder } from '../containers/container-binder.ts';
 import { createKernelBinder } from '../containers/kernel-binder.ts';
 import { openCgroupTree } from '../containers/cgroup-tree.ts';
 import { createContainerSlots } from '../containers/container-slots.ts';
 import { readMountNamespace } from '../containers/running-programs.ts';
 import type { CountFailure } from '../kernel/failures.ts';
 import { createGracePeriod } from '../kernel/grace-period.ts';
+import type { KernelEnforcer } from '../kernel/enforcer.ts';
 import { openEnforcer } from '../kernel/open-enforcer.ts';
-import { createPolicyTable } from '../policies/policy-table.ts';
+import { createPolicyTable, type LoadedPolicies } from '../policies/policy-table.ts';
 import { loadNative, type Native } from '../kernel/native.ts';
 import { acquireOwnership, DEFAULT_LOCK_PATH, OwnerBusyError, type Ownership } from '../kernel/owner-lock.ts';
 import { probeNode, type NodeReport } from '../kernel/probe.ts';
 import type { Logger } from '../nri/handlers.ts';
-import type { KernelSide } from './standalone-agent.ts';
 
 /** How long the agent before may take to end. */
 const HANDOVER_MS = 15_000;
 /** Its mount namespace is the host's, in the host's pid namespace. */
 const HOST_PID = 1;
+
+/** What an agent stands on. */
+export interface KernelSide {
+  readonly enforcer: KernelEnforcer;
+  readonly table: LoadedPolicies;
+  readonly binder: ContainerBinder;
+}
 
 /** The kernel side of a running agent, and the end of it. */
 export interface OpenKernelSide extends KernelSide {
