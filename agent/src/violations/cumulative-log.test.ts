@@ -44,10 +44,12 @@ describe('what a reader gets', () => {
     log.put('a', 9);
     expect(log.changedSince(0, 10).entries).toMatchObject([
       { sequence: 1, value: 3, previous: undefined },
-      { sequence: 3, value: 9, previous: 3 },
+      { sequence: 3, value: 9, previous: { sequence: 1, value: 3 } },
     ]);
     log.put('a', 10);
-    expect(log.changedSince(3, 10).entries).toMatchObject([{ sequence: 4, value: 10, previous: 9 }]);
+    expect(log.changedSince(3, 10).entries).toMatchObject([
+      { sequence: 4, value: 10, previous: { sequence: 3, value: 9 } },
+    ]);
   });
 
   it.each([Number.NaN, -1, Number.NEGATIVE_INFINITY])('begins at the start for the cursor %s', (cursor) => {
@@ -120,7 +122,7 @@ describe('what is kept', () => {
     const read = (): void => {
       const page = log.changedSince(cursor, 10);
       cursor = page.cursor;
-      for (const { value, previous = 0 } of page.entries) deltas.push(value - previous);
+      for (const { value, previous } of page.entries) deltas.push(value - (previous?.value ?? 0));
     };
     for (let value = 1; value <= 100; value++) {
       log.put('a', value);
@@ -197,10 +199,10 @@ it('lets a reader count exactly, whoever crashes in between and whatever was sto
         let counted = stored.map((half) => ({ ...half }));
         const read = (limit: number): boolean => {
           const page = log.changedSince(cursor, limit);
-          for (const { key, sequence, value, previous = 0 } of page.entries) {
+          for (const { key, sequence, value, previous } of page.entries) {
             const half = counted[Number(key) % 2];
             if (half === undefined || sequence <= half.cursor) continue;
-            half.count += value - previous;
+            half.count += value - (previous?.value ?? 0);
             half.cursor = sequence;
           }
           for (const half of counted) half.cursor = Math.max(half.cursor, page.cursor);

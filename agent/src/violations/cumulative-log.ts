@@ -10,8 +10,8 @@ export interface LogEntry<T> {
   readonly key: string;
   readonly sequence: number;
   readonly value: T;
-  /** The state of the entry of this key before, which readers took earlier; what came to it since is the difference. */
-  readonly previous: T | undefined;
+  /** The entry of this key before, which readers took earlier; what came to it since is the difference. */
+  readonly previous: { readonly sequence: number; readonly value: T } | undefined;
 }
 
 /**
@@ -170,7 +170,7 @@ export function createCumulativeLog<T>(options: LogOptions<T>): KeptLog<T> {
     put(key, value) {
       const known = newest.get(key);
       const isRead = known !== undefined && known.sequence <= handedOut;
-      const previous = isRead ? known.value : known?.previous;
+      const previous = isRead ? { sequence: known.sequence, value: known.value } : known?.previous;
       const entry: Entry<T> = { key, value, previous, sequence: ++sequence, ended: false, kept: true };
       if (known?.ended === true) ended.delete(key);
       if (isRead && known.sequence > acknowledged) superseded++;
