@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { emptyProposal, FULL_CONDITION, learn, type LearnedExec } from './learned-paths.ts';
+import type { ExecutablePath } from './executable-path.ts';
+import { addPaths, emptyProposal, FULL_CONDITION, learn, type LearnedExec } from './learned-paths.ts';
+import { MAX_CONTAINERS, MAX_LEARNED_BYTES } from './limits.ts';
 import { workloadPolicyProposalObject } from './resource-object.ts';
 import { parseWorkloadPolicyProposal } from './workload-policy-proposal.ts';
 
@@ -141,5 +143,46 @@ describe('learn', () => {
         );
       }),
     );
+  });
+});
+
+describe('addPaths', () => {
+  const path = (containerName: string, text: string) => ({
+    containerName,
+    executablePath: text as ExecutablePath,
+  });
+  const none = empty.spec.rulesByContainer;
+
+  it('adds what is new, behind what is there, and changes nothing that it was given', () => {
+    const first = addPaths(none, [path('app', '/b'), path('app', '/a'), path('app', '/b')]);
+    expect(first.added).toEqual([path('app', '/b'), path('app', '/a')]);
+    expect(none.size).toBe(0);
+    const second = addPaths(first.rules, [path('app', '/a'), path('app', '/c')]);
+    expect(second.added).toEqual([path('app', '/c')]);
+    expect(second.rules.get('app')?.executables.allowed).toEqual(['/b', '/a', '/c']);
+    expect(first.rules.get('app')?.executables.allowed).toEqual(['/b', '/a']);
+  });
+
+  it('takes 100 paths and no more', () => {
+    const paths = Array.from({ length: 130 }, (_, index) => path('app', `/bin/${index}`));
+    const { added, refused } = addPaths(none, paths);
+    expect([added, refused]).toEqual([paths.slice(0, 100), paths.slice(100)]);
+  });
+
+  it('takes long paths up to their bytes together, and a shorter one that still fits', () => {
+    const long = (index: number) => path('app', `/${'\u00e4'.repeat(2_000)}${index}`);
+    const paths = Array.from({ length: 20 }, (_, index) => long(index));
+    const { added, refused, rules } = addPaths(none, [...paths, path('app', '/a')]);
+    expect(added.length).toBe(Math.floor(MAX_LEARNED_BYTES / 4_002) + 1);
+    expect(refused.length).toBe(21 - added.length);
+    const texts = rules.get('app')?.executables.allowed ?? [];
+    expect(bytes(texts.join('')).length).toBeLessThanOrEqual(MAX_LEARNED_BYTES);
+    expect(texts.at(-1)).toBe('/a');
+  });
+
+  it('takes as many containers as a proposal can have', () => {
+    const paths = Array.from({ length: 70 }, (_, index) => path(`c${index}`, '/a'));
+    const { added, refused } = addPaths(none, paths);
+    expect([added.length, refused.length]).toEqual([MAX_CONTAINERS, 70 - MAX_CONTAINERS]);
   });
 });
