@@ -20,7 +20,7 @@ import { createRunningEnforcer } from '@runtime-enforcer/agent/kernel/running-en
 import type { Logger } from '@runtime-enforcer/agent/nri/handlers';
 import { createPolicyTable } from '@runtime-enforcer/agent/policies/policy-table';
 import type { OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
-import { replayRecords, seenOf } from './record-replay.ts';
+import { replayRecords } from './record-replay.ts';
 
 /** Records per second that the kernel is to tell; none when it is not set. */
 export const EVENTS_VARIABLE = 'RUNTIME_ENFORCER_BENCH_EVENTS';
@@ -92,12 +92,8 @@ export async function openKernelSide({
         stopReplay = replayRecords({
           perSecond: eventsPerSecond,
           slots: () => [...binder.containers()].filter(({ slot }) => slot > 0),
-          fillSeen: (containers, paths) => {
-            if (containers.length === 0)
-              throw new Error('records are to be replayed, and no container is bound');
-            const { keys, values, count } = seenOf(containers, paths, maps.seen.maxEntries);
-            void maps.seen.updateMany(keys, values, count);
-          },
+          kindsMax: maps.seen.maxEntries,
+          mark: ({ keys, values, count }) => void maps.seen.updateMany(keys, values, count),
           deliver: (batch) =>
             onBatch(decodeExecEvents(batch, clock, lookup, () => countFailure('event_undecodable'))),
         });

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import type { BoundContainer } from '@runtime-enforcer/agent/containers/bound-container';
 import {
   EventKind,
@@ -35,12 +36,14 @@ export function replayRecords(options: {
   /** The containers that the records are to be about. */
   readonly slots: () => readonly BoundContainer[];
   readonly deliver: (batch: RingBatch) => void;
-  /** Puts what there is before the first record into the kernel's table of kinds. */
-  readonly fillSeen: (containers: readonly BoundContainer[], paths: readonly Buffer[]) => void;
+  /** How many kinds the kernel's table holds. */
+  readonly kindsMax: number;
+  /** Puts kinds into that table, as the program does for each record. */
+  readonly mark: (kinds: MapEntries) => void;
 }): () => void {
-  const { perSecond, slots, deliver, fillSeen } = options;
+  const { perSecond, slots, deliver, kindsMax, mark } = options;
   const paths = workloadPaths().map((path) => Buffer.from(path));
-  fillSeen(slots(), paths);
+  mark(seenOf(slots(), paths, 0, kindsMax));
   const start = performance.now();
   let delivered = 0;
   const timer = setInterval(() => {
@@ -48,7 +51,10 @@ export function replayRecords(options: {
     const containers = slots();
     const count = Math.min(BATCH_MAX, due - delivered);
     if (count <= 0) return;
-    if (containers.length > 0) deliver(batchOf(containers, paths, delivered, count));
+    if (containers.length > 0) {
+      mark(seenOf(containers, paths, delivered, count));
+      deliver(batchOf(containers, paths, delivered, count));
+    }
     delivered += count;
   }, TICK_MS);
   return () => clearInterval(timer);
@@ -75,17 +81,20 @@ export function batchOf(
   return { data, offsets };
 }
 
-/** What the kernel's table of kinds holds of the first records. */
-export function seenOf(
+/** What the kernel's table of kinds holds of the records number `first` and following, when they have just come. */
+function seenOf(
   containers: readonly BoundContainer[],
   paths: readonly Buffer[],
+  first: number,
   count: number,
 ): MapEntries {
   const keys = Buffer.alloc(count * SEEN_KEY_LAYOUT.size);
   const values = Buffer.alloc(count * SEEN_VALUE_LAYOUT.size);
-  for (let number = 0; number < count; number++) {
+  const bootNs = BigInt(Math.round(uptime() * 1e9));
+  for (let index = 0; index < count; index++) {
+    const number = first + index;
     const { slot, generation, state } = itemAt(containers, number);
-    const [key, value] = [number * SEEN_KEY_LAYOUT.size, number * SEEN_VALUE_LAYOUT.size];
+    const [key, value] = [index * SEEN_KEY_LAYOUT.size, index * SEEN_VALUE_LAYOUT.size];
     const kind =
       state === 'learning' ? Mode.MODE_NONE : Mode.MODE_MONITOR | (Reason.REASON_UNLISTED << REASON_SHIFT);
     keys.writeBigUInt64LE(BigInt(number % paths.length), key + SEEN_KEY_LAYOUT.offsets.path_hash);
@@ -94,8 +103,8 @@ export function seenOf(
     keys.writeUInt32LE(LIST, key + SEEN_KEY_LAYOUT.offsets.list);
     keys.writeUInt32LE(kind, key + SEEN_KEY_LAYOUT.offsets.mode_and_reason);
     values.writeBigUInt64LE(1n, value + SEEN_VALUE_LAYOUT.offsets.count);
-    values.writeBigUInt64LE(process.hrtime.bigint(), value + SEEN_VALUE_LAYOUT.offsets.first_ns);
-    values.writeBigUInt64LE(process.hrtime.bigint(), value + SEEN_VALUE_LAYOUT.offsets.last_ns);
+    values.writeBigUInt64LE(bootNs, value + SEEN_VALUE_LAYOUT.offsets.first_ns);
+    values.writeBigUInt64LE(bootNs, value + SEEN_VALUE_LAYOUT.offsets.last_ns);
   }
   return { keys, values, count };
 }

@@ -85,7 +85,10 @@ export interface KernelEnforcer {
   recursionMisses(): bigint;
   /** Exact totals of a slot's present container, whatever became of the records. */
   containerTotals(slot: number): { readonly violations: bigint; readonly learned: bigint };
-  /** Every kind of record and its count; the least recently used of more than the map holds are forgotten. */
+  /**
+   * The kinds of records whose count changed since the last call, and perhaps others; the first call tells all. The
+   * least recently used of more than the map holds are forgotten.
+   */
   seen(lookup: ContainerLookup): Promise<readonly SeenEntry[]>;
   /** To be called once, when containers can be looked up. Records that waited in the kernel come first. */
   startEvents(lookup: ContainerLookup, onBatch: (events: readonly ExecEvent[]) => void): void;

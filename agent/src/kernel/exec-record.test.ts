@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import { createBootClock } from './boot-clock.ts';
-import { decodeExecEvents, decodeSeen } from './exec-record.ts';
+import { decodeExecEvents, seenEntryAt } from './exec-record.ts';
 import { EXEC_EVENT_LAYOUT, SEEN_KEY_LAYOUT, SEEN_VALUE_LAYOUT } from './gen/abi.ts';
 import { readOutcomes, OUTCOME_NAMES } from './outcomes.ts';
 import { openExampleMaps } from './kernel-maps-example.ts';
@@ -153,7 +153,9 @@ describe('counts of records', () => {
     values.writeBigUInt64LE(2n ** 40n, SEEN_VALUE_LAYOUT.size);
     values.writeBigUInt64LE(10_000_000_000n, SEEN_VALUE_LAYOUT.size + SEEN_VALUE_LAYOUT.offsets.first_ns);
     values.writeBigUInt64LE(20_000_000_000n, SEEN_VALUE_LAYOUT.size + SEEN_VALUE_LAYOUT.offsets.last_ns);
-    const [, entry] = decodeSeen({ keys, values, count: 2 }, clock, () => undefined);
+    const view = ({ buffer, byteOffset, byteLength }: Buffer) => new DataView(buffer, byteOffset, byteLength);
+    const value = SEEN_VALUE_LAYOUT.size;
+    const entry = seenEntryAt(view(keys), base, view(values), value, clock, () => undefined);
     expect(entry).toMatchObject({
       key: decode([record()]).events[0]?.key,
       count: 2n ** 40n,

@@ -14,7 +14,7 @@ import {
   SEEN_KEY_LAYOUT,
   SEEN_VALUE_LAYOUT,
 } from './gen/abi.ts';
-import type { MapEntries, RingBatch } from './native.ts';
+import type { RingBatch } from './native.ts';
 
 const REASONS: ReadonlyMap<number, ViolationReason> = new Map([
   [Reason.REASON_UNLISTED, 'Unlisted'],
@@ -108,35 +108,32 @@ function decodeExecEvent(
   };
 }
 
-/** Reads the whole `seen` map. */
-export function decodeSeen(
-  { keys, values, count }: MapEntries,
+/** Reads one entry of the `seen` map, whose key and value begin at these offsets. */
+export function seenEntryAt(
+  keys: DataView,
+  key: number,
+  values: DataView,
+  value: number,
   clock: BootClock,
   lookup: ContainerLookup,
-): SeenEntry[] {
-  const keyView = new DataView(keys.buffer, keys.byteOffset, keys.byteLength);
-  const valueView = new DataView(values.buffer, values.byteOffset, values.byteLength);
-  return Array.from({ length: count }, (_, index) => {
-    const key = index * SEEN_KEY_LAYOUT.size;
-    const value = index * SEEN_VALUE_LAYOUT.size;
-    const slot = keyView.getUint32(key + SEEN_KEY.slot, true);
-    const generation = keyView.getUint32(key + SEEN_KEY.generation, true);
-    const modeAndReason = keyView.getUint32(key + SEEN_KEY.mode_and_reason, true);
-    const pathHash = keyView.getBigUint64(key + SEEN_KEY.path_hash, true);
-    const container = lookup(slot, generation);
-    return {
-      key: recordKey(slot, generation, keyView.getUint32(key + SEEN_KEY.list, true), modeAndReason, pathHash),
-      slot,
-      generation,
-      container,
-      pathHash,
-      mode: modeOf(modeAndReason & 255),
-      reason: reasonOf((modeAndReason >> 8) & 255, container),
-      count: valueView.getBigUint64(value + SEEN_VALUE.count, true),
-      firstMs: clock.epochMs(valueView.getBigUint64(value + SEEN_VALUE.first_ns, true)),
-      lastMs: clock.epochMs(valueView.getBigUint64(value + SEEN_VALUE.last_ns, true)),
-    };
-  });
+): SeenEntry {
+  const slot = keys.getUint32(key + SEEN_KEY.slot, true);
+  const generation = keys.getUint32(key + SEEN_KEY.generation, true);
+  const modeAndReason = keys.getUint32(key + SEEN_KEY.mode_and_reason, true);
+  const pathHash = keys.getBigUint64(key + SEEN_KEY.path_hash, true);
+  const container = lookup(slot, generation);
+  return {
+    key: recordKey(slot, generation, keys.getUint32(key + SEEN_KEY.list, true), modeAndReason, pathHash),
+    slot,
+    generation,
+    container,
+    pathHash,
+    mode: modeOf(modeAndReason & 255),
+    reason: reasonOf((modeAndReason >> 8) & 255, container),
+    count: values.getBigUint64(value + SEEN_VALUE.count, true),
+    firstMs: clock.epochMs(values.getBigUint64(value + SEEN_VALUE.first_ns, true)),
+    lastMs: clock.epochMs(values.getBigUint64(value + SEEN_VALUE.last_ns, true)),
+  };
 }
 
 function recordKey(slot: number, generation: number, list: number, modeAndReason: number, hash: bigint) {

@@ -1,7 +1,7 @@
 import type { Logger } from '../nri/handlers.ts';
 import { createBootClock } from './boot-clock.ts';
 import type { EnforcerAttachment, KernelEnforcer } from './enforcer.ts';
-import { decodeExecEvents, decodeSeen } from './exec-record.ts';
+import { decodeExecEvents } from './exec-record.ts';
 import type { CountFailure } from './failures.ts';
 import { CONTAINER_COUNTERS_LAYOUT } from './gen/abi.ts';
 import type { KernelMaps } from './maps.ts';
@@ -9,6 +9,7 @@ import { isNativeError, type Native, type RingReading } from './native.ts';
 import { createNodeSettings } from './node-settings.ts';
 import { readOutcomes } from './outcomes.ts';
 import { listPins, removeAllPins, type PinDirectory } from './pins.ts';
+import { createSeenReading } from './seen-reading.ts';
 
 /** Most records that are handed over at once; what comes meanwhile waits in the kernel's ring. */
 const EVENTS_PER_BATCH_MAX = 512;
@@ -54,9 +55,7 @@ export function createRunningEnforcer(parts: RunningEnforcerParts): KernelEnforc
       const { violations, learned } = CONTAINER_COUNTERS_LAYOUT.offsets;
       return { violations: view.getBigUint64(violations, true), learned: view.getBigUint64(learned, true) };
     },
-    async seen(lookup) {
-      return decodeSeen(await maps.seen.entries(), clock, lookup);
-    },
+    seen: createSeenReading(maps.seen, clock),
     startEvents(lookup, onBatch) {
       if (reading !== undefined) throw new Error('the records are read already');
       reading = native.startRings(

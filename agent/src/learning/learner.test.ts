@@ -106,7 +106,8 @@ describe('learning', () => {
   it('counts repeats, also over a restart, and lists each path once', async () => {
     const first = await started();
     first.events([learned(WEB, '/bin/server')]);
-    first.counts([WEB], [fakeSeen(WEB, 'c1 /bin/server', 4n, { mode: undefined, lastMs: 60_000 })]);
+    first.counts([fakeSeen(WEB, 'c1 /bin/server', 4n, { mode: undefined, lastMs: 60_000 })]);
+    first.counted(new Set([WEB.containerId]));
     await first.stop();
     const second = await started();
     second.events([learned(WEB, '/bin/server'), learned(WEB, '/bin/other')]);

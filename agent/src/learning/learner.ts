@@ -28,8 +28,10 @@ export interface Learner {
   events(events: readonly ExecEvent[]): void;
   /** What already ran when learning of the container began. */
   running(container: BoundContainer, programs: readonly RunningProgram[]): void;
-  /** Takes a reading of the kernel's counts. `containers` are those that there are. */
-  counts(containers: readonly BoundContainer[], seen: readonly SeenEntry[]): void;
+  /** Takes the counts of the kernel that changed. */
+  counts(seen: readonly SeenEntry[]): void;
+  /** Ends a reading: the containers that there are have been counted, the others have ended. */
+  counted(presentIds: ReadonlySet<string>): void;
   /** Writes what waits. */
   stop(): Promise<void>;
 }
@@ -192,7 +194,7 @@ export function createLearner(options: {
         observe(learning, { ...observed, count: 1n, firstMs: timeMs, lastMs: timeMs }, WRITE_NEW_MS);
       }
     },
-    counts(containers, seen) {
+    counts(seen) {
       for (const { key, count, firstMs, lastMs } of seen) {
         const known = followed.get(key);
         if (known === undefined || count === known.count) continue;
@@ -200,9 +202,10 @@ export function createLearner(options: {
         known.count = count;
         observe(known.learning, { ...known.observed, count: more, firstMs, lastMs }, WRITE_REPEATS_MS);
       }
-      const present = new Set(containers.map(({ containerId }) => containerId));
-      for (const [key, { containerId }] of followed) if (!present.has(containerId)) followed.delete(key);
-      for (const containerId of refused) if (!present.has(containerId)) refused.delete(containerId);
+    },
+    counted(presentIds) {
+      for (const [key, { containerId }] of followed) if (!presentIds.has(containerId)) followed.delete(key);
+      for (const containerId of refused) if (!presentIds.has(containerId)) refused.delete(containerId);
       const inUse = new Set([...followed.values()].map(({ learning }) => learning));
       for (const [key, learning] of workloads) {
         if (!learning.waiting && !inUse.has(learning)) workloads.delete(key);

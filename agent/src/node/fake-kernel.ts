@@ -95,6 +95,12 @@ export function createFakeKernel(): FakeKernel {
         states.set(key, state);
         return Promise.resolve(state);
       },
+      refuse(key, message) {
+        const before = states.get(key) ?? ({ mode: 'monitor', paths: 0, digest: '' } as const);
+        const state: PolicyState = { ...before, state: 'failed', message };
+        states.set(key, state);
+        return Promise.resolve(state);
+      },
       remove(key) {
         fake.removed.push(key);
         states.delete(key);

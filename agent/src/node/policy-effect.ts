@@ -13,6 +13,8 @@ export interface PolicyEffect {
    * @param origin fields for the log that tell where the policy comes from
    */
   apply(policy: WorkloadPolicy, origin: object): Promise<void>;
+  /** Takes note of a policy that cannot be read; what was loaded of it before stays in force. Never rejects. */
+  refuse(key: string, message: string, origin: object): Promise<void>;
   /** Forgets a policy; containers in use keep its last list. Never rejects. */
   remove(key: string): Promise<void>;
 }
@@ -64,6 +66,12 @@ export function createPolicyEffect(parts: {
         if (state !== 'failed') log.info(fields, 'policy loaded');
       });
     },
+    refuse: (key, message, origin) =>
+      survive(key, async () => {
+        const { message: problem } = await table.refuse(key, message);
+        counters.add('policies_failed');
+        log.error({ policy: key, ...origin, problem }, 'policy failed');
+      }),
     remove: (key) =>
       survive(key, async () => {
         await table.remove(key);

@@ -33,10 +33,8 @@ function handlersOverFake(failOpen = false) {
     events: {
       onReconciled: () => Promise.resolve(void events.push('reconciled')),
       onBoundLate: ({ containerId }) => void events.push(`late ${containerId}`),
-      onRemove: ({ containerId }) => {
-        events.push(`remove ${containerId} ${kernel.binder.container(containerId)?.state ?? 'gone'}`);
-        return Promise.resolve();
-      },
+      onRemove: ({ containerId }) =>
+        void events.push(`remove ${containerId} ${kernel.binder.container(containerId)?.state ?? 'gone'}`),
     },
   });
   const start = (of: NriPodSandbox, what = container()): Promise<void> =>

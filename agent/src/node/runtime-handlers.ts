@@ -18,7 +18,7 @@ export interface RuntimeEvents {
   /** The container ran before it was bound. */
   onBoundLate(container: BoundContainer): void;
   /** The container is about to be forgotten. */
-  onRemove(container: BoundContainer): Promise<void>;
+  onRemove(container: BoundContainer): void;
 }
 
 /** Answers the container runtime: binds each container, and refuses those that cannot be bound. */
@@ -90,7 +90,7 @@ export function createRuntimeHandlers(parts: {
     },
     async removeContainer(_pod, container) {
       const known = binder.container(container.id);
-      if (known !== undefined) await events.onRemove(known);
+      if (known !== undefined) events.onRemove(known);
       await binder.unbind(container.id);
     },
   };

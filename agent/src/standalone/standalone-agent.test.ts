@@ -8,7 +8,13 @@ import { readRunOptions } from '../commands/run-options.ts';
 import { startMetrics, type AgentMetrics } from '../metrics.ts';
 import { startFakeRuntime, type FakeRuntime } from '../nri/fake-runtime.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
-import { createFakeKernel, fakeEvent, fakeReporting, fakeSeen, type FakeKernel } from '../node/fake-kernel.ts';
+import {
+  createFakeKernel,
+  fakeEvent,
+  fakeReporting,
+  fakeSeen,
+  type FakeKernel,
+} from '../node/fake-kernel.ts';
 import { createStandaloneAgent, type StandaloneAgent } from './standalone-agent.ts';
 
 const POLICY = `apiVersion: runtimeenforcer.kubewarden.io/v1alpha1
@@ -102,7 +108,6 @@ describe('an agent with a policy directory', () => {
     kernel.totals.set(only('c1').slot, 4n);
     kernel.seen = [fakeSeen(only('c1'), '1', 4n)];
     await plugin.removeContainer(pod('web-1', 'web'), container('c1', 'web-1'));
-    expect(JSON.parse(out[1] ?? '')).toMatchObject({ occurrences: 4 });
     expect(kernel.binder.container('c1')).toBeUndefined();
 
     const status = await agent.status();
@@ -118,6 +123,7 @@ describe('an agent with a policy directory', () => {
     expect(text).toContain('runtime_enforcer_policies{state="ready"} 1');
 
     await agent.stop();
+    expect(JSON.parse(out[1] ?? '')).toMatchObject({ podName: 'web-1', occurrences: 4 });
     expect(await readFile(join(directory, 'learned/shop/pod-db-1.yaml'), 'utf8')).toContain('- /usr/bin/id');
   });
 

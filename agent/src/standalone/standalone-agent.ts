@@ -106,9 +106,13 @@ export function createStandaloneAgent(parts: {
     containers: () => binder.containers(),
     total: (slot) => enforcer.containerTotals(slot).violations,
     seen: () => enforcer.seen(lookup),
-    onReading: (containers, totals, seen) => {
-      journal.counts(containers, totals, seen);
-      learner?.counts(containers, seen);
+    onContainer: (container, total, seen) => {
+      journal.counts(container, total, seen);
+      learner?.counts(seen);
+    },
+    onRead: (presentIds) => {
+      journal.counted(presentIds);
+      learner?.counted(presentIds);
     },
     onFailure: () => counters.add('flush_failures'),
     log,
@@ -148,8 +152,7 @@ export function createStandaloneAgent(parts: {
           watch.start();
         },
         onBoundLate: (container) => late.look(container),
-        // What the kernel counted of the container goes with its slot.
-        onRemove: () => reading.read(),
+        onRemove: (container) => reading.leave(container),
       },
     }),
   });

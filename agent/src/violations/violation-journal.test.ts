@@ -17,8 +17,14 @@ function journalWithLines(recovered: readonly JournalLine[] = []) {
     ...{ nodeName: 'node-1', write: (line) => void written.push(line), now: () => timeMs, ...reporting },
   });
   journal.recover(recovered);
-  const counts = (total: bigint, seen: readonly SeenEntry[] = [], containers = [CONTAINER]): void =>
-    journal.counts(containers, new Map(containers.map(({ containerId }) => [containerId, total])), seen);
+  const counts = (total: bigint, seen: readonly SeenEntry[] = [], containers = [CONTAINER]): void => {
+    for (const container of containers) {
+      const isOfIt = ({ slot, generation }: SeenEntry): boolean =>
+        slot === container.slot && generation === container.generation;
+      journal.counts(container, total, seen.filter(isOfIt));
+    }
+    journal.counted(new Set(containers.map(({ containerId }) => containerId)));
+  };
   /** The latest line of each kind, as the reader of the file sees it. */
   const latest = (): Map<string, number> =>
     new Map(

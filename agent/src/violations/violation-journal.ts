@@ -29,14 +29,13 @@ export interface ViolationJournal {
   /** Programs that already ran unlisted when their container was bound. */
   found(container: BoundContainer, occurrences: readonly Occurrence[]): void;
   /**
-   * Takes a reading of the kernel's counts and writes what changed.
-   * @param totals by container id, read before `seen`
+   * Takes a reading of the kernel's counts of one container and writes what changed.
+   * @param total violations of the container in its present slot, read before `seen`
+   * @param seen the counts that changed
    */
-  counts(
-    containers: readonly BoundContainer[],
-    totals: ReadonlyMap<string, bigint>,
-    seen: readonly SeenEntry[],
-  ): void;
+  counts(container: BoundContainer, total: bigint, seen: readonly SeenEntry[]): void;
+  /** Ends a reading: every container that there is has been counted, the others have ended. */
+  counted(presentIds: ReadonlySet<string>): void;
   /** Continues the lines that an earlier agent wrote about a container. Only before the container's first event. */
   recover(lines: Iterable<JournalLine>): void;
 }
@@ -96,40 +95,29 @@ export function createViolationJournal(options: {
       for (const occurrence of occurrences) known.records.found(occurrence);
       flush(known);
     },
-    counts(containers, totals, seen) {
-      const seenBySlot = new Map<string, SeenEntry[]>();
-      for (const entry of seen) {
-        if (entry.mode === undefined) continue;
-        const place = `${entry.slot}.${entry.generation}`;
-        const entries = seenBySlot.get(place);
-        if (entries === undefined) seenBySlot.set(place, [entry]);
-        else entries.push(entry);
+    counts(container, total, seen) {
+      const { containerId, slot, generation } = container;
+      if (total === 0n && !tracked.has(containerId)) return;
+      const known = recordsOf(container);
+      if (known.slot !== slot || known.generation !== generation) {
+        known.earlierTotal += known.slotTotal;
+        Object.assign(known, { slot, generation, slotTotal: 0n });
       }
-      const present = new Set<string>();
-      for (const container of containers) {
-        const { containerId, slot, generation } = container;
-        present.add(containerId);
-        const total = totals.get(containerId) ?? 0n;
-        if (total === 0n && !tracked.has(containerId)) continue;
-        const known = recordsOf(container);
-        if (known.slot !== slot || known.generation !== generation) {
-          known.earlierTotal += known.slotTotal;
-          Object.assign(known, { slot, generation, slotTotal: 0n });
-        }
-        if (total > known.slotTotal) known.slotTotal = total;
-        known.records.counts(
-          seenBySlot.get(`${slot}.${generation}`) ?? [],
-          known.earlierTotal + known.slotTotal,
-        );
-        flush(known);
-      }
+      if (total > known.slotTotal) known.slotTotal = total;
+      known.records.counts(
+        seen.filter(({ mode }) => mode !== undefined),
+        known.earlierTotal + known.slotTotal,
+      );
+      flush(known);
+    },
+    counted(presentIds) {
       for (const [containerId, known] of tracked) {
-        if (present.has(containerId)) {
+        if (presentIds.has(containerId)) {
           known.endedAtMs = undefined;
           continue;
         }
         known.endedAtMs ??= now();
-        known.records.counts(seenBySlot.get(`${known.slot}.${known.generation}`) ?? [], 0n);
+        known.records.counts([], 0n);
         flush(known);
         if (now() - known.endedAtMs >= ENDED_GRACE_MS) tracked.delete(containerId);
       }
