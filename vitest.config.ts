@@ -2,8 +2,14 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{api,certs,kube,agent,kubectl-plugin,test}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', '**/build/**', '**/*.guest.test.ts', '**/*.api.test.ts'],
+    include: ['{api,certs,kube,rpc,agent,kubectl-plugin,test}/**/*.test.ts'],
+    exclude: [
+      '**/node_modules/**',
+      '**/build/**',
+      '**/*.guest.test.ts',
+      '**/*.api.test.ts',
+      '**/*.nri.test.ts',
+    ],
     testTimeout: 20_000,
   },
 });

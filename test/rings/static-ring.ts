@@ -14,7 +14,7 @@ interface Check {
 const C_SOURCES = '{bpf,agent/native/{src,test},test/guest-programs}/*.{c,cc,h}';
 const SHELL_SCRIPTS = '{.ci/run,test/**/*.sh}';
 /** A program that writes committed files; with `--check` it fails when they are not what it would write. */
-const GENERATORS = '{agent,api,test}/**/generate.ts';
+const GENERATORS = '{agent,api,rpc,test}/**/generate.ts';
 const LEFT_OUT = ['node_modules', 'build', 'dist', 'coverage'];
 
 /** What can be said about the code without running it: one test each. */
