@@ -41,6 +41,8 @@ export interface PolicyEntry {
   known: boolean;
   /** The policy is gone; what is left of it is for the containers that hold it. */
   removed: boolean;
+  /** Why the newest version of the policy cannot be taken; an earlier one may be in force. */
+  refusal: Error | undefined;
   state: PolicyState | undefined;
   turn: Promise<unknown>;
   turns: number;
@@ -63,6 +65,8 @@ export interface PolicyEntries {
   /** Makes what is wanted effective: every list must be in the kernel. Never throws. */
   enforce(entry: PolicyEntry): PolicyState;
   fail(entry: PolicyEntry, error: Error, mode?: PolicyMode): PolicyState;
+  /** Takes note that the newest version cannot be taken; what was wanted before stays wanted. */
+  refuse(entry: PolicyEntry, error: Error, mode?: PolicyMode): PolicyState;
   remove(entry: PolicyEntry): void;
   drop(entry: PolicyEntry, rule: PolicyRule): void;
   /** Goes on with an id, a word and a list of an agent before; the use of the list passes over. */
@@ -148,7 +152,8 @@ export function createPolicyEntries(parts: {
     }
   };
   const forget = (entry: PolicyEntry): void => {
-    if (entry.turns === 0 && entry.removed && entry.rules.size === 0) entries.delete(entry.key);
+    const isGone = entry.removed && entry.refusal === undefined && entry.rules.size === 0;
+    if (entry.turns === 0 && isGone) entries.delete(entry.key);
   };
   const describe = (entry: PolicyEntry, state: PolicyState['state'], mode: PolicyMode, message?: string) => {
     const rules = Array.from(entry.rules.values()).filter(({ current }) => current !== undefined);
@@ -182,7 +187,7 @@ export function createPolicyEntries(parts: {
     );
     setCurrent(rule, undefined);
     leave(lists.release(rule.wanted));
-    if (entry.removed) describe(entry, 'retained', entry.mode);
+    if (entry.removed && entry.refusal === undefined) describe(entry, 'retained', entry.mode);
     forget(entry);
   };
   const add = (entry: PolicyEntry, rule: Omit<PolicyRule, 'users' | 'named' | 'current'>): PolicyRule => {
@@ -202,6 +207,7 @@ export function createPolicyEntries(parts: {
         mode,
         known: false,
         removed: false,
+        refusal: undefined,
         state: undefined,
         turn: Promise.resolve(),
         turns: 0,
@@ -222,6 +228,7 @@ export function createPolicyEntries(parts: {
     },
     want(entry, mode, wanted) {
       entry.removed = false;
+      entry.refusal = undefined;
       entry.known = true;
       entry.mode = mode;
       for (const rule of entry.rules.values()) rule.named = false;
@@ -277,8 +284,13 @@ export function createPolicyEntries(parts: {
       return describe(entry, 'ready', entry.mode);
     },
     fail,
+    refuse(entry, error, mode) {
+      entry.refusal = error;
+      return fail(entry, error, mode);
+    },
     remove(entry) {
       entry.removed = true;
+      entry.refusal = undefined;
       lacking.delete(entry);
       for (const rule of [...entry.rules.values()]) if (rule.users === 0) drop(entry, rule);
       describe(entry, 'retained', entry.state?.mode ?? entry.mode);

@@ -175,6 +175,32 @@ describe('policy table', () => {
     expect(await entryCount(opened.maps)).toBe(2);
   });
 
+  it('says why a policy cannot be taken to whoever needs it, and does not call it ready', async () => {
+    const message = 'spec.mode: "blok" is not known; expected one of monitor, protect';
+    expect(await table.refuse('shop/web', message)).toMatchObject({ state: 'failed', message, paths: 0 });
+    expect(await table.acquire('shop/web', 'app')).toEqual({ kind: 'failed', message });
+    expect(table.state('shop/web')).toMatchObject({ state: 'failed', message });
+    await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    expect(table.state('shop/web')?.state).toBe('ready');
+    await table.refuse('shop/web', message);
+    const use = used(await table.acquire('shop/web', 'app'));
+    expect(allows(use.policyId, '/bin/a')).toBe(true);
+    expect(await table.acquire('shop/web', 'other')).toEqual({ kind: 'unrestricted' });
+    expect(table.state('shop/web')).toMatchObject({
+      state: 'failed',
+      paths: 1,
+      message: `${message}; what was loaded before stays in force`,
+    });
+    await table.remove('shop/web');
+    expect(table.state('shop/web')?.state).toBe('retained');
+    await table.refuse('shop/web', message);
+    expect(await table.acquire('shop/web', 'app')).toMatchObject({ kind: 'failed' });
+    use.release();
+    expect(table.state('shop/web')?.state).toBe('failed');
+    await table.remove('shop/web');
+    expect(table.state('shop/web')).toBeUndefined();
+  });
+
   it('holds a path of every length that the kernel can', async () => {
     for (let length = 2; length <= 4095; length = length < 1100 ? length + 1 : length + 331) {
       const path = longPath(length);

@@ -34,6 +34,11 @@ export interface PolicyTable {
    */
   apply(policy: WorkloadPolicy): Promise<PolicyState>;
   /**
+   * Takes note that there is a policy of this name which cannot be loaded as it stands: it is `failed` with this
+   * message. What was loaded before stays in force.
+   */
+  refuse(namespacedName: string, message: string): Promise<PolicyState>;
+  /**
    * Forgets a policy. Containers in use keep their last list until they end: then it is `retained`. An unknown
    * name is ignored. Call {@link ContainerBinder.policyChanged} afterwards.
    */
@@ -56,7 +61,7 @@ export interface PolicyTable {
 }
 
 /** What whoever follows policies needs of the table. */
-export type LoadedPolicies = Pick<PolicyTable, 'apply' | 'remove' | 'state' | 'states'>;
+export type LoadedPolicies = Pick<PolicyTable, 'apply' | 'refuse' | 'remove' | 'state' | 'states'>;
 
 /** A container's claim on a policy. As long as it is held, the id has a word in the kernel. */
 export interface PolicyUse {
@@ -115,7 +120,8 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
   const settle = async (entry: PolicyEntry, evict: boolean): Promise<PolicyState> => {
     const error = await loader.load(entry, evict);
     if (error !== undefined) return entries.fail(entry, error);
-    return entries.enforce(entry);
+    const state = entries.enforce(entry);
+    return entry.refusal === undefined ? state : entries.fail(entry, entry.refusal);
   };
 
   const retryWaiting = (): void => {
@@ -169,13 +175,17 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
           const path = longPath(tooLong.list.paths) ?? 0;
           const message = tooLongMessage(tooLong.container, paths.text(path), paths.byteLength(path), tables);
           for (const { list } of taken) void lists.release(list);
-          return entries.fail(entry, new Error(message), policy.spec.mode);
+          return entries.refuse(entry, new Error(message), policy.spec.mode);
         }
         entries.want(entry, policy.spec.mode, taken);
         const state = await settle(entry, isInUse(entry));
         void entries.settled().then(retryWaiting);
         return state;
       });
+    },
+    refuse(namespacedName, message) {
+      const entry = entries.ensure(namespacedName, 'monitor');
+      return entries.inTurn(entry, () => Promise.resolve(entries.refuse(entry, new Error(message))));
     },
     async remove(namespacedName) {
       const entry = entries.get(namespacedName);
@@ -194,15 +204,15 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
       // What is in force is good enough; a policy that is loaded for the first time is waited for.
       if (ruleOf(entry, containerName)?.current === undefined) {
         await entries.inTurn(entry, async () => {
-          if (!entry.removed && ruleOf(entry, containerName)?.current === undefined)
-            await settle(entry, true);
+          const isWanting = !entry.removed && (entry.known || entry.refusal === undefined);
+          if (isWanting && ruleOf(entry, containerName)?.current === undefined) await settle(entry, true);
         });
       }
-      if (entry.removed) return { kind: 'unknown' };
+      if (entry.removed && entry.refusal === undefined) return { kind: 'unknown' };
       const rule = ruleOf(entry, containerName);
-      if (rule === undefined && entry.known) return { kind: 'unrestricted' };
+      if (rule === undefined && entry.known && !entry.removed) return { kind: 'unrestricted' };
       const id = rule?.ids[0];
-      if (rule?.current === undefined || id === undefined) {
+      if (entry.removed || rule?.current === undefined || id === undefined) {
         return { kind: 'failed', message: entry.state?.message ?? 'it is not in the kernel' };
       }
       return { kind: 'enforced', use: useOf(entry, rule, containerName, id) };
