@@ -1,3 +1,5 @@
+import { escapeUnprintable } from './printable-text.ts';
+
 /** One step into an object: a field or map key, or an index of a list. */
 export type PathSegment = string | number;
 
@@ -19,7 +21,6 @@ export type Parsed<T> =
 
 const SHOWN_CHARACTERS = 80;
 const PLAIN_KEY = /^[A-Za-z_][\w-]*$/;
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /**
  * Text of unknown origin, made safe to print on one line: quoted, shortened to 80 characters, and with every
@@ -29,9 +30,9 @@ export function quote(text: string): string {
   // Cut by UTF-16 units first, so that a text of megabytes costs no more than a short one.
   const characters = Array.from(text.slice(0, 2 * SHOWN_CHARACTERS));
   const shortened = text.length > 2 * SHOWN_CHARACTERS || characters.length > SHOWN_CHARACTERS;
-  const shown = JSON.stringify(characters.slice(0, SHOWN_CHARACTERS).join(''))
-    .slice(1, -1)
-    .replace(UNPRINTABLE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  const shown = escapeUnprintable(
+    JSON.stringify(characters.slice(0, SHOWN_CHARACTERS).join('')).slice(1, -1),
+  );
   return `"${shown}${shortened ? '…' : ''}"`;
 }
 
