@@ -10,6 +10,7 @@ const RINGS: readonly { name: string; run: RunRing }[] = [
   { name: 'static', run: runStaticRing },
   { name: 'unit', run: runUnitRing },
   { name: 'api', run: ringModule('test/cluster/ring.ts') },
+  { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
 ];
