@@ -32,6 +32,8 @@ export interface FakeKernel {
   readonly totals: Map<number, bigint>;
   seen: SeenEntry[];
   attached: boolean;
+  /** Whether every policy that there is was told. */
+  completed: boolean;
   deliver(events: readonly ExecEvent[]): void;
 }
 
@@ -74,6 +76,7 @@ export function createFakeKernel(): FakeKernel {
     totals: new Map(),
     seen: [],
     attached: true,
+    completed: false,
     deliver: (events) => onBatch?.(events),
     table: {
       apply(policy) {
@@ -106,6 +109,7 @@ export function createFakeKernel(): FakeKernel {
         states.delete(key);
         return Promise.resolve();
       },
+      complete: () => void (fake.completed = true),
       state: (key) => states.get(key),
       states: () => states,
     },

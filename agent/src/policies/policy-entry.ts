@@ -41,6 +41,8 @@ export interface PolicyEntry {
   known: boolean;
   /** The policy is gone; what is left of it is for the containers that hold it. */
   removed: boolean;
+  /** Only an agent before knew it so far: whether there still is such a policy has not been told. */
+  inherited: boolean;
   /** Why the newest version of the policy cannot be taken; an earlier one may be in force. */
   refusal: Error | undefined;
   state: PolicyState | undefined;
@@ -207,6 +209,7 @@ export function createPolicyEntries(parts: {
         mode,
         known: false,
         removed: false,
+        inherited: false,
         refusal: undefined,
         state: undefined,
         turn: Promise.resolve(),
@@ -228,6 +231,7 @@ export function createPolicyEntries(parts: {
     },
     want(entry, mode, wanted) {
       entry.removed = false;
+      entry.inherited = false;
       entry.refusal = undefined;
       entry.known = true;
       entry.mode = mode;
@@ -286,10 +290,12 @@ export function createPolicyEntries(parts: {
     fail,
     refuse(entry, error, mode) {
       entry.refusal = error;
+      entry.inherited = false;
       return fail(entry, error, mode);
     },
     remove(entry) {
       entry.removed = true;
+      entry.inherited = false;
       entry.refusal = undefined;
       lacking.delete(entry);
       for (const rule of [...entry.rules.values()]) if (rule.users === 0) drop(entry, rule);
@@ -311,7 +317,7 @@ export function createPolicyEntries(parts: {
         });
         leave(lists.release(list));
       }
-      if (entry.state === undefined) entry.removed = true;
+      if (entry.state === undefined) entry.removed = entry.inherited = true;
       if (entry.removed) describe(entry, 'retained', word.mode);
       return rule;
     },

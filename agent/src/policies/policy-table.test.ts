@@ -334,6 +334,26 @@ describe('policy table', () => {
       expect(next.states().size).toBe(0);
     });
 
+    it('binds starting containers to what it took over, until all policies are told', async () => {
+      await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+      const { policyId } = used(await table.acquire('shop/web', 'app'));
+      const next = await makeTable();
+      expect(await next.acquire('shop/web', 'app')).toEqual({ kind: 'unknown' });
+      const heir = next.inherit('shop/web', 'app', policyId);
+      await next.dropInherited();
+      const started = used(await next.acquire('shop/web', 'app'));
+      expect(started.policyId).toBe(policyId);
+      expect(allows(policyId, '/bin/a')).toBe(true);
+      expect(await next.acquire('shop/web', 'side')).toEqual({ kind: 'unknown' });
+      next.complete();
+      expect(await next.acquire('shop/web', 'app')).toEqual({ kind: 'unknown' });
+      expect(allows(policyId, '/bin/a')).toBe(true);
+      heir?.release();
+      started.release();
+      await next.settled();
+      expect(next.states().size).toBe(0);
+    });
+
     it('gives an id to the first container that claims it, and to others of the same rules', async () => {
       await table.apply(examplePolicy('web', { app: ['/bin/a'], side: ['/bin/b'] }));
       const { policyId } = used(await table.acquire('shop/web', 'app'));

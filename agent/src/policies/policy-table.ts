@@ -43,6 +43,11 @@ export interface PolicyTable {
    * name is ignored. Call {@link ContainerBinder.policyChanged} afterwards.
    */
   remove(namespacedName: string): Promise<void>;
+  /**
+   * From now on a policy that was not applied does not exist. Before that, containers that start are bound to what an
+   * agent before had loaded for their policy and running containers hold.
+   */
+  complete(): void;
   state(namespacedName: string): PolicyState | undefined;
   states(): ReadonlyMap<string, PolicyState>;
   /** What the kernel is to do for a container of a pod that names the policy. Never rejects. */
@@ -61,7 +66,10 @@ export interface PolicyTable {
 }
 
 /** What whoever follows policies needs of the table. */
-export type LoadedPolicies = Pick<PolicyTable, 'apply' | 'refuse' | 'remove' | 'state' | 'states'>;
+export type LoadedPolicies = Pick<
+  PolicyTable,
+  'apply' | 'refuse' | 'remove' | 'complete' | 'state' | 'states'
+>;
 
 /** A container's claim on a policy. As long as it is held, the id has a word in the kernel. */
 export interface PolicyUse {
@@ -115,6 +123,7 @@ export async function createPolicyTable(parts: PolicyTableParts): Promise<Policy
 function createTable({ entries, inheritance, lists, tables, paths }: Inner): PolicyTable {
   const loader = createListLoader(entries, lists, tables);
   const begin = createPacer();
+  let isComplete = false;
 
   /** Brings the kernel to what is wanted, or leaves everything as it is and says why. */
   const settle = async (entry: PolicyEntry, evict: boolean): Promise<PolicyState> => {
@@ -196,6 +205,9 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
       });
       void entries.settled().then(retryWaiting);
     },
+    complete() {
+      isComplete = true;
+    },
     state: (namespacedName) => entries.get(namespacedName)?.state,
     states: () => entries.states(),
     async acquire(namespacedName, containerName) {
@@ -208,11 +220,12 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
           if (isWanting && ruleOf(entry, containerName)?.current === undefined) await settle(entry, true);
         });
       }
-      if (entry.removed && entry.refusal === undefined) return { kind: 'unknown' };
       const rule = ruleOf(entry, containerName);
+      const isInherited = entry.inherited && !isComplete && rule !== undefined;
+      if (entry.removed && entry.refusal === undefined && !isInherited) return { kind: 'unknown' };
       if (rule === undefined && entry.known && !entry.removed) return { kind: 'unrestricted' };
       const id = rule?.ids[0];
-      if (entry.removed || rule?.current === undefined || id === undefined) {
+      if ((entry.removed && !isInherited) || rule?.current === undefined || id === undefined) {
         return { kind: 'failed', message: entry.state?.message ?? 'it is not in the kernel' };
       }
       return { kind: 'enforced', use: useOf(entry, rule, containerName, id) };

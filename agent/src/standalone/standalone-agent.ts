@@ -161,6 +161,7 @@ export function createStandaloneAgent(parts: {
     async start() {
       await learner?.start();
       await directory?.start();
+      table.complete();
       metrics.observe({
         outcomes: () => enforcer.outcomes(),
         recursionMisses: () => enforcer.recursionMisses(),
