@@ -73,7 +73,9 @@ describe('apiClient', () => {
 
   it('keeps the answer of something that is no API server readable', async () => {
     const server = await fake(({ response }) => response.writeHead(502).end('<html>bad gateway</html>'));
-    await expect(server.client.request({ path: '/x' })).rejects.toThrow('502: <html>bad gateway</html>');
+    const answer = server.client.request({ path: '/x' });
+    await expect(answer).rejects.toThrow('502: <html>bad gateway</html>');
+    await expect(answer).rejects.toMatchObject({ code: 502, said: '<html>bad gateway</html>' });
   });
 
   it('an answer that does not end is a ConnectionError at the deadline', async () => {

@@ -10,16 +10,18 @@ export class ApiError extends Error {
   readonly reason: string;
   /** How long the server asks to wait, if it does. */
   readonly retryAfterMs: number | undefined;
+  /** What the server says to it, at most 2,000 characters; empty when it says nothing. */
+  readonly said: string;
   /** Kubernetes' words for the causes, such as `ResourceVersionTooLarge`. */
   readonly causes: readonly string[];
 
   constructor(what: string, code: number, status: unknown, retryAfterMs?: number) {
     const fields = isJsonObject(status) ? status : {};
     const said = typeof fields['message'] === 'string' ? fields['message'] : '';
-    super(
-      `${what}: the API server answered ${code}${said === '' ? '' : `: ${said.slice(0, MAX_MESSAGE_CHARACTERS)}`}`,
-    );
+    const shown = said.slice(0, MAX_MESSAGE_CHARACTERS);
+    super(`${what}: the API server answered ${code}${shown === '' ? '' : `: ${shown}`}`);
     this.name = 'ApiError';
+    this.said = shown;
     this.code = code;
     this.reason = typeof fields['reason'] === 'string' ? fields['reason'] : '';
     const details = isJsonObject(fields['details']) ? fields['details'] : {};
