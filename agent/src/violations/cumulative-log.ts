@@ -2,6 +2,8 @@
 const MAX_SUPERSEDED = 10_000;
 /** Entries whose subject is gone that wait for their acknowledgement. */
 const MAX_ENDED = 10_000;
+/** By how much that may be exceeded before the oldest are forgotten. */
+const FORGETTING = 1.125;
 /** Stale places of the order that are not worth removing. */
 const MIN_STALE = 1_024;
 
@@ -186,7 +188,8 @@ export function createCumulativeLog<T>(options: LogOptions<T>): KeptLog<T> {
       ended.add(key);
       options.onEnded?.(key);
       if (entry.sequence <= acknowledged) forget(entry);
-      else if (ended.size > maxEnded) options.onForgotten?.(forgetEnded(ended.size - maxEnded));
+      // Several at once: the oldest are found by passing over those forgotten before.
+      else if (ended.size > maxEnded * FORGETTING) options.onForgotten?.(forgetEnded(ended.size - maxEnded));
     },
     changedSince(cursor, limit) {
       // What was not read yet is only shown while its next state can be kept beside it.
