@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { PRODUCT, PRODUCT_LABEL } from '@runtime-enforcer/agent/containers/own-pods';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { runAgentCommand } from './agent-process.ts';
 import { restartContainerd } from './containerd-process.ts';
@@ -7,7 +8,7 @@ import type { Cri } from './cri.ts';
 import { enforcedSuite } from './enforced-suite.ts';
 import { eventually } from './eventually.ts';
 import { mustBeDenied, mustRun } from './expectations.ts';
-import { execIn, removePod, runPod, type Pod } from './pod.ts';
+import { execIn, removePod, runPod, type Pod, type PodSpec } from './pod.ts';
 import { stormCounts } from './storm.ts';
 
 const PAUSE = '/opt/test/pause';
@@ -21,6 +22,8 @@ const MANY_CONTAINERS = 40;
 const LONGER_THAN_NRI_WAITS_MS = 3_000;
 
 const OWN_POD_UID = '7d1c9c1e-5a0b-4f43-9a53-0c1b2f7a9d10';
+const OWN_NAMESPACE = 'enforcer-system';
+const PRODUCT_LABELS = { [PRODUCT_LABEL]: PRODUCT };
 const runtime = 'crun';
 
 async function labelled(cri: Cri, name: string, policy: string): Promise<Pod> {
@@ -249,30 +252,40 @@ enforcedSuite(
 enforcedSuite(
   "the product's own pods",
   (suite) => {
-    it('field 66: are never bound, and never wait for a policy', async () => {
-      await suite.enforcer.apply({ name: 'own', mode: 'protect', allowed: { main: [PAUSE] } });
+    /** None of the pods is held to the policy, and none waits for one that is not there. */
+    const neverBound = async (pod: Pick<PodSpec, 'uid' | 'namespace' | 'labels'>): Promise<void> => {
       for (const policy of ['own', 'nobody-has-this-one']) {
-        const labels = { [POLICY_LABEL]: policy };
-        const pod = await runPod(suite.cri, {
-          name: 'agent',
-          uid: OWN_POD_UID,
-          runtime,
-          labels,
-          containers: [MAIN],
+        const started = await runPod(suite.cri, {
+          ...{ ...pod, name: 'product', runtime, containers: [MAIN] },
+          labels: { ...pod.labels, [POLICY_LABEL]: policy },
         });
         try {
-          await mustRun(suite.cri, pod, 'main', ['/usr/bin/id']);
+          await mustRun(suite.cri, started, 'main', ['/usr/bin/id']);
         } finally {
-          await removePod(suite.cri, pod);
+          await removePod(suite.cri, started);
         }
       }
-      const pod = await labelled(suite.cri, 'not-own', 'own');
-      try {
-        await mustBeDenied(suite.cri, pod, 'main', ['/usr/bin/id']);
-      } finally {
-        await removePod(suite.cri, pod);
+    };
+    const isBound = async (pod: Pick<PodSpec, 'namespace' | 'labels'>): Promise<void> => {
+      const spec = { ...pod, name: 'tenant', runtime, containers: [MAIN] } as const;
+      await suite.withPod('own', spec, async (started) => {
+        await mustBeDenied(suite.cri, started, 'main', ['/usr/bin/id']);
+      });
+    };
+
+    it('field 66: are never bound, and never wait for a policy', async () => {
+      for (const namespace of ['default', OWN_NAMESPACE]) {
+        await suite.enforcer.apply({ name: 'own', namespace, mode: 'protect', allowed: { main: [PAUSE] } });
       }
+      await neverBound({ uid: OWN_POD_UID });
+      await neverBound({ namespace: OWN_NAMESPACE, labels: PRODUCT_LABELS });
+    });
+
+    it('field 66: are not those that only claim it: the label elsewhere, or another pod beside them', async () => {
+      await isBound({});
+      await isBound({ labels: PRODUCT_LABELS });
+      await isBound({ namespace: OWN_NAMESPACE });
     });
   },
-  { env: { POD_UID: OWN_POD_UID } },
+  { env: { POD_UID: OWN_POD_UID, POD_NAMESPACE: OWN_NAMESPACE } },
 );

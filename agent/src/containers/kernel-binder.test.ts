@@ -12,6 +12,7 @@ import { startExampleContainer, type ExampleContainer } from './container-exampl
 import { createContainerSlots } from './container-slots.ts';
 import { containerOf, slotOfNamespace } from './kernel-answer-example.ts';
 import { createKernelBinder } from './kernel-binder.ts';
+import { PRODUCT, PRODUCT_LABEL, type OwnPlace } from './own-pods.ts';
 
 const native = loadNative();
 const tree = await openCgroupTree(native);
@@ -24,8 +25,8 @@ describe('kernel binder', () => {
   let started: ExampleContainer[];
   let failures: string[];
 
-  const makeAgent = async (change: { learning?: boolean; podUid?: string } = {}) => {
-    const { learning = true, podUid } = change;
+  const makeAgent = async (change: { learning?: boolean; own?: Partial<OwnPlace> } = {}) => {
+    const { learning = true, own = {} } = change;
     const countFailure = (place: string): void => void failures.push(place);
     const { log } = exampleLog();
     const newTable = await createPolicyTable({ native, maps: opened.maps, log, countFailure });
@@ -41,7 +42,7 @@ describe('kernel binder', () => {
       settings: createNodeSettings(opened.maps.settings),
       table: newTable,
       learning,
-      own: { podUid },
+      own: { podUid: undefined, namespace: undefined, ...own },
       log,
       countFailure,
     });
@@ -135,11 +136,24 @@ describe('kernel binder', () => {
   it('never binds the pod of the agent, whatever its labels say', async () => {
     await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
     const example = await start({ labels: WEB });
-    const own = await makeAgent({ podUid: example.pod.uid });
+    const own = await makeAgent({ own: { podUid: example.pod.uid } });
     await own.table.apply(examplePolicy('web', { app: ['/bin/a'] }));
     expect((await own.binder.bind(example.pod, example.container)).state).toBe('unbound');
     expect(await own.binder.policyChanged('shop/web')).toEqual([]);
     expect(inKernel(example)).toBeUndefined();
+  });
+
+  it('field 66: never binds nor learns the other pods of the product, and binds who only claims to be one', async () => {
+    const claimed = { ...WEB, [PRODUCT_LABEL]: PRODUCT };
+    const [product, tenant] = [await start({ labels: claimed }), await start({ labels: claimed })];
+    const own = await makeAgent({ own: { namespace: 'enforcer-system' } });
+    await own.table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    const pod = { ...product.pod, namespace: 'enforcer-system' };
+    expect((await own.binder.bind(pod, product.container)).state).toBe('unbound');
+    expect(inKernel(product)).toBeUndefined();
+    expect((await own.binder.bind(tenant.pod, tenant.container)).state).toBe('enforced');
+    expect(await reconcile(own, { ...product, pod }, tenant)).toMatchObject({ failed: [], waiting: [] });
+    expect(inKernel(product)).toBeUndefined();
   });
 
   it('refuses a process that is not in the cgroup', async () => {

@@ -16,6 +16,7 @@ import {
 } from './container-binder.ts';
 import type { ContainerSlots, Slot } from './container-slots.ts';
 import { findRunningProcess, findStartingProcess } from './container-process.ts';
+import { isOwnPod, type OwnPlace } from './own-pods.ts';
 import { readRunningPrograms } from './running-programs.ts';
 
 /** Containers that ended and whose records may still come. */
@@ -29,11 +30,8 @@ export interface KernelBinderParts {
   readonly table: PolicyTable;
   /** Whether containers whose pod names no policy are learned. */
   readonly learning: boolean;
-  /**
-   * The agent's own pod, which is never bound, as the container that this process runs in never is. Uids are given by
-   * the API server: nothing that a tenant writes decides that.
-   */
-  readonly own: { readonly podUid: string | undefined };
+  /** Where the agent itself runs: the product's pods are never bound, nor is the container that this process is in. */
+  readonly own: OwnPlace;
   readonly log: Logger;
   readonly countFailure: CountFailure;
 }
@@ -96,7 +94,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
     container: NriContainer,
     isStarting: boolean,
   ): Promise<Found | undefined> => {
-    if ((known.policy === undefined && !learning) || known.podUid === own.podUid) return undefined;
+    if ((known.policy === undefined && !learning) || isOwnPod(known, own)) return undefined;
     const cgroup = await findContainerCgroup(native, tree, container.cgroupsPath, container.pid);
     const { pid, mountNamespace, isAgent } = isStarting
       ? await findStartingProcess(cgroup.directory, container.pid)

@@ -6,6 +6,7 @@ import type { ContainerBinder } from '../containers/container-binder.ts';
 import { createKernelBinder } from '../containers/kernel-binder.ts';
 import { openCgroupTree } from '../containers/cgroup-tree.ts';
 import { createContainerSlots } from '../containers/container-slots.ts';
+import { ownPlaceFrom } from '../containers/own-pods.ts';
 import { readMountNamespace } from '../containers/running-programs.ts';
 import type { CountFailure } from '../kernel/failures.ts';
 import { createGracePeriod } from '../kernel/grace-period.ts';
@@ -103,7 +104,7 @@ async function open(
       settings,
       table,
       learning: options.learnDirectory !== undefined,
-      own: { podUid: process.env['POD_UID'] },
+      own: ownPlaceFrom(process.env),
       log,
       countFailure,
     });
