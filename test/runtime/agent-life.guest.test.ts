@@ -254,7 +254,7 @@ enforcedSuite(
   (suite) => {
     /** None of the pods is held to the policy, and none waits for one that is not there. */
     const neverBound = async (pod: Pick<PodSpec, 'uid' | 'namespace' | 'labels'>): Promise<void> => {
-      for (const policy of ['own', 'nobody-has-this-one']) {
+      for (const policy of ['own', 'own-system', 'nobody-has-this-one']) {
         const started = await runPod(suite.cri, {
           ...{ ...pod, name: 'product', runtime, containers: [MAIN] },
           labels: { ...pod.labels, [POLICY_LABEL]: policy },
@@ -268,15 +268,15 @@ enforcedSuite(
     };
     const isBound = async (pod: Pick<PodSpec, 'namespace' | 'labels'>): Promise<void> => {
       const spec = { ...pod, name: 'tenant', runtime, containers: [MAIN] } as const;
-      await suite.withPod('own', spec, async (started) => {
+      await suite.withPod(pod.namespace === undefined ? 'own' : 'own-system', spec, async (started) => {
         await mustBeDenied(suite.cri, started, 'main', ['/usr/bin/id']);
       });
     };
 
     it('field 66: are never bound, and never wait for a policy', async () => {
-      for (const namespace of ['default', OWN_NAMESPACE]) {
-        await suite.enforcer.apply({ name: 'own', namespace, mode: 'protect', allowed: { main: [PAUSE] } });
-      }
+      const rules = { mode: 'protect', allowed: { main: [PAUSE] } } as const;
+      await suite.enforcer.apply({ name: 'own', ...rules });
+      await suite.enforcer.apply({ name: 'own-system', namespace: OWN_NAMESPACE, ...rules });
       await neverBound({ uid: OWN_POD_UID });
       await neverBound({ namespace: OWN_NAMESPACE, labels: PRODUCT_LABELS });
     });
