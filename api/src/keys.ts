@@ -14,6 +14,13 @@ export const POLICY_LABEL = `${GROUP}/policy`;
 export const PROMOTE_LABEL = `${GROUP}/promote`;
 /** Policy label: the proposal it was made from. */
 export const PROMOTED_FROM_LABEL = `${GROUP}/promoted-from`;
+/** Policy annotation: a summary, as JSON, of what the proposal it was made from rested on. */
+export const EVIDENCE_ANNOTATION = `${GROUP}/evidence`;
+/**
+ * Namespace label: `warn` or `deny` asks every new pod of the namespace to name a policy. On a pod, `exempt` leaves it
+ * out.
+ */
+export const REQUIRE_POLICY_LABEL = `${GROUP}/require-policy`;
 /** Policy annotation prefix, followed by a violation's id; the value is the reason. */
 export const ACKNOWLEDGE_ANNOTATION_PREFIX = `${GROUP}/acknowledge-`;
 
