@@ -1,7 +1,7 @@
+import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import { readCommand, type Command } from './commands/command.ts';
 import { commandHelpText, helpText } from './commands/help.ts';
 import { UsageError } from './commands/usage-error.ts';
-import { describeError } from './log.ts';
 import { AGENT_VERSION } from './version.ts';
 
 const EXIT_FAILED = 1;

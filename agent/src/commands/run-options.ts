@@ -1,6 +1,13 @@
 import { hostname } from 'node:os';
-import { LOG_LEVELS, type LogLevel } from '../log.ts';
-import { chosenWord, readOptions, refuseOperands, wholeNumberOption, type OptionSpec } from './options.ts';
+import { LOG_LEVELS, type LogLevel } from '@runtime-enforcer/telemetry/logger';
+import {
+  chosenWord,
+  readOptions,
+  refuseOperands,
+  wholeNumberOption,
+  type GivenOptions,
+  type OptionSpec,
+} from './options.ts';
 import { UsageError } from './usage-error.ts';
 
 export const DEFAULT_NRI_SOCKET = '/var/run/nri/nri.sock';
@@ -13,7 +20,8 @@ const EXIT_ACTIONS = ['keep', 'release'] as const;
 const MIN_CAPACITY = 1_024;
 const MAX_CAPACITY = 16_777_216;
 
-export const RUN_OPTIONS = {
+/** Options of the agent without Kubernetes. */
+export const STANDALONE_OPTIONS = {
   'policy-dir': {
     value: 'DIR',
     help: 'enforce the WorkloadPolicies in the YAML files of DIR, and follow its changes',
@@ -28,6 +36,10 @@ export const RUN_OPTIONS = {
     help: 'write violations into FILE too, rotated at 10 MiB, five files',
     defaultText: 'standard output only',
   },
+} as const satisfies Record<string, OptionSpec>;
+
+/** Options of every agent. */
+export const NODE_OPTIONS = {
   'nri-socket-path': {
     value: 'PATH',
     help: 'NRI socket of the container runtime',
@@ -49,7 +61,7 @@ export const RUN_OPTIONS = {
     help: 'how to attach to the kernel',
     defaultText: 'auto: the strongest that it has',
   },
-  'metrics-address': {
+  'metrics-bind-address': {
     value: 'HOST:PORT',
     help: 'serve Prometheus metrics at http://HOST:PORT/metrics',
     defaultText: 'off',
@@ -59,11 +71,21 @@ export const RUN_OPTIONS = {
     help: 'where a running agent keeps its state',
     defaultText: DEFAULT_STATE_DIR,
   },
+  'node-name': {
+    value: 'NAME',
+    help: 'name of this node in records',
+    defaultText: 'NODE_NAME, or the host name',
+    mayBeEmpty: true,
+  },
   'log-level': { value: LOG_LEVELS.join('|'), help: 'least level that is logged', defaultText: 'info' },
 } as const satisfies Record<string, OptionSpec>;
 
+const RUN_OPTIONS = { ...STANDALONE_OPTIONS, ...CLUSTER_OPTIONS, ...NODE_OPTIONS };
+
 /** What `agent` runs with. */
 export interface RunOptions {
+  /** Present where policies come from the API server of a cluster, and none of the directories and files here. */
+  readonly cluster?: ClusterOptions;
   readonly policyDirectory?: string;
   readonly learnDirectory?: string;
   readonly violationsFile?: string;
@@ -73,17 +95,12 @@ export interface RunOptions {
   /** Paths per common table; absent: the default of the kernel side. */
   readonly capacity?: number;
   readonly attachment: (typeof ATTACHMENTS)[number];
-  readonly metricsAddress?: MetricsAddress;
+  readonly metricsAddress?: BindAddress;
   readonly stateDirectory: string;
   readonly logLevel: LogLevel;
   /** Whether a container that cannot be bound starts nevertheless. */
   readonly failOpen: boolean;
   readonly nodeName: string;
-}
-
-export interface MetricsAddress {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** Reads the options of `agent` without a command. Throws a {@link UsageError}. */
@@ -93,15 +110,14 @@ export function readRunOptions(args: readonly string[], environment: NodeJS.Proc
   const { values } = given;
   const policyDirectory = values.get('policy-dir');
   const learnDirectory = values.get('learn-dir');
-  if (policyDirectory === undefined && learnDirectory === undefined) {
-    throw new UsageError(
-      'nothing to do: give --policy-dir DIR to enforce, --learn-dir DIR to learn, or both',
-    );
-  }
+  const isStandalone = policyDirectory !== undefined || learnDirectory !== undefined;
+  refuseMixed(given, isStandalone);
   const violationsFile = values.get('violations-file');
   const capacity = wholeNumberOption(given, 'capacity', { min: MIN_CAPACITY, max: MAX_CAPACITY });
-  const metricsAddress = readAddress(values.get('metrics-address'));
+  const metrics = values.get('metrics-bind-address');
+  const metricsAddress = metrics === undefined ? undefined : readBindAddress('metrics-bind-address', metrics);
   return {
+    ...(!isStandalone && { cluster: readClusterOptions(given, environment) }),
     ...(policyDirectory !== undefined && { policyDirectory }),
     ...(learnDirectory !== undefined && { learnDirectory }),
     ...(violationsFile !== undefined && { violationsFile }),
@@ -115,23 +131,23 @@ export function readRunOptions(args: readonly string[], environment: NodeJS.Proc
     logLevel: chosenWord(given, 'log-level', LOG_LEVELS, 'info'),
     // Anything but this very word keeps unknown policies refused.
     failOpen: environment['NRI_FAILOPEN'] === 'true',
-    nodeName: environment['NODE_NAME'] ?? hostname(),
+    nodeName: values.get('node-name') || environment['NODE_NAME'] || hostname(),
   };
+}
+
+/** An option of the other mode would do nothing: whoever gave it means something else. */
+function refuseMixed({ values }: GivenOptions, isStandalone: boolean): void {
+  const others = Object.keys(isStandalone ? CLUSTER_OPTIONS : STANDALONE_OPTIONS);
+  const strange = others.find((name) => values.has(name));
+  if (strange === undefined) return;
+  throw new UsageError(
+    isStandalone
+      ? `--${strange} is for Kubernetes, and --policy-dir or --learn-dir for an agent without it; take one away`
+      : `--${strange} is for an agent without Kubernetes; give --policy-dir DIR or --learn-dir DIR with it`,
+  );
 }
 
 function readPluginIndex(text: string): string {
   if (/^[0-9]{2}$/.test(text)) return text;
   throw new UsageError(`--nri-plugin-index ${JSON.stringify(text)}: expected two digits, such as 00`);
-}
-
-function readAddress(text: string | undefined): MetricsAddress | undefined {
-  if (text === undefined) return undefined;
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):([0-9]{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65_535) {
-    throw new UsageError(
-      `--metrics-address ${JSON.stringify(text)}: expected HOST:PORT, such as 127.0.0.1:9090 or [::1]:9090`,
-    );
-  }
-  return { host: match[1] ?? (match[2] === '' ? '0.0.0.0' : (match[2] ?? '')), port };
 }

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
+import { createLogger } from '@runtime-enforcer/telemetry/logger';
 import { boundedOutput } from '../bounded-output.ts';
-import { createLog } from '../log.ts';
 import { startMetrics } from '../metrics.ts';
 import { problemOf } from '../node/bounded-file.ts';
 import { openKernelSide } from '../node/kernel-side.ts';
@@ -39,7 +39,12 @@ export async function runAgent(options: RunOptions): Promise<number> {
   const onOutputError = (): void => counters.add('output_errors');
   const out = boundedOutput(process.stdout, MAX_WAITING_OUTPUT_BYTES, onOutputError);
   const errors = boundedOutput(process.stderr, MAX_WAITING_OUTPUT_BYTES, onOutputError);
-  const log = createLog(options.logLevel, errors, () => counters.add('log_lines_dropped'));
+  const log = createLogger({
+    component: 'agent',
+    level: options.logLevel,
+    output: errors,
+    onDropped: () => counters.add('log_lines_dropped'),
+  });
   const stops = createStopStack((name, error) =>
     log.error({ err: error, part: name }, 'a part of the agent did not stop in order'),
   );

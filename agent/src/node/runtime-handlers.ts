@@ -1,11 +1,11 @@
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import {
   PolicyNotReadyError,
   type ContainerBinder,
   type ReconcileReport,
 } from '../containers/container-binder.ts';
-import { describeError } from '../log.ts';
 import type { AgentCounters } from '../metrics.ts';
 import type { Logger, NriHandlers } from '../nri/handlers.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';

@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest';
-import { createLog, describeError, type LogLevel } from './log.ts';
+import { describeError } from './error-text.ts';
+import { createLogger, type LogLevel } from './logger.ts';
 
 function logged(level: LogLevel) {
   const lines: string[] = [];
   let full = false;
   let dropped = 0;
-  const output = { write: (line: string) => !full && lines.push(line) > 0, flush: () => Promise.resolve() };
-  const log = createLog(level, output, () => dropped++);
+  const output = { write: (line: string) => !full && lines.push(line) > 0 };
+  const log = createLogger({ component: 'agent', level, output, onDropped: () => dropped++ });
   return {
     log,
     records: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
@@ -36,7 +37,7 @@ it('tells an error by its messages, and a fault of the program with its stack', 
   log.error({ err: new Error('outer', { cause: new Error('inner') }) }, 'x');
   log.error({ err: new TypeError('undefined is not a function') }, 'x');
   expect(records()[0]?.['err']).toBe('outer: inner');
-  expect(records()[1]?.['err']).toMatchObject({ stack: expect.stringContaining('log.test.ts') as string });
+  expect(records()[1]?.['err']).toMatchObject({ stack: expect.stringContaining('logger.test.ts') as string });
 });
 
 it('counts the lines that nobody takes', () => {
