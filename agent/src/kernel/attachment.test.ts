@@ -104,7 +104,7 @@ describe('no hook at all', () => {
     expect(problem(nothing)).toMatch(/With lsm: .* With fmod_ret: .*\(EPERM\).*CAP_BPF and CAP_PERFMON/);
   });
 
-  test('on arm64 below 6.0 says that, for both hooks', () => {
+  test('field 69: on arm64 below 6.0 says that, for both hooks', () => {
     const arm = { ...nothing, architecture: 'arm64', release: '5.15.0' };
     expect(problem(arm)).toContain(
       'arm64 kernels can attach programs to functions from 6.0 on, and this is 5.15.0',
@@ -122,6 +122,13 @@ describe('no hook at all', () => {
     expect(problem({ ...withoutLsm, fmodRetProgram: refused('ENOENT') })).toContain(
       'install the product again',
     );
+  });
+
+  test('field 68: where other tools hold every place at the hook says that, and blames no kernel', () => {
+    const full = { ...EXAMPLE_FACTS, lsmProgram: refused('E2BIG'), fmodRetProgram: refused('E2BIG') };
+    expect(problem(full)).toMatch(/With lsm: .*\(E2BIG\).*stop one of them.* With fmod_ret: .*\(E2BIG\)/);
+    expect(problem(full)).not.toContain('stock kernel');
+    expect(chosen({ ...full, fmodRetProgram: { works: true } }).reason).toContain('other tools have taken');
   });
 
   test('on a kernel without trampolines names the option', () => {

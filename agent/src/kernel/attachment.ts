@@ -20,6 +20,9 @@ export interface NoAttachment {
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {
+  E2BIG:
+    'other tools have taken all places for programs at this hook, of which the kernel has 38 or fewer; stop one of them ' +
+    '(bpftool link shows whose they are)',
   EPERM:
     'give this process CAP_SYS_ADMIN, or CAP_BPF and CAP_PERFMON, or use a kernel whose policy permits such programs',
   ENOENT: 'install the product again, a file of it is missing',

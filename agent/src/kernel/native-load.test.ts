@@ -229,7 +229,7 @@ describe('files that are no object', () => {
 });
 
 describe('programs', () => {
-  test('a rejected one comes with the verifier’s log', () => {
+  test('field 72: a rejected one comes with the verifier’s log', () => {
     const error = refusal(RECORDS_OBJECT, { programs: ['rejected'] });
     expect(error.code).toBe('EACCES');
     expect(error.message).toContain("prog 'rejected': failed to load");

@@ -7,7 +7,7 @@ import type { KernelEnforcer } from './enforcer.ts';
 import { ABI_VERSION } from './gen/abi.ts';
 import { EXAMPLE_FACTS, exampleLog } from './kernel-maps-example.ts';
 import { loadNative } from './native.ts';
-import { ENFORCER_OBJECT, key, mountBpfFs, value } from './native-test-objects.ts';
+import { ENFORCER_OBJECT, key, mountBpfFs, RECORDS_OBJECT, value } from './native-test-objects.ts';
 import { inspectNode, releaseNode, setOverrideOnNode } from './node-control.ts';
 import { openEnforcer, type OpenOptions } from './open-enforcer.ts';
 
@@ -126,7 +126,7 @@ describe('opening the enforcer', () => {
     expect(links()).toEqual(['link_check_lsm']);
   });
 
-  it('leaves what decides alone when a program cannot be attached', async () => {
+  it('field 73: fails when a program cannot be attached, and leaves what decides alone', async () => {
     await open();
     const id = programId('check_lsm');
     native.onAttach = (program) => {
@@ -137,6 +137,31 @@ describe('opening the enforcer', () => {
     expect(programId('check_lsm')).toBe(id);
     native.onAttach = () => undefined;
     expect((await open()).attachment.adopted).toBe('replaced');
+  });
+
+  it('field 72: fails with the reasons of the verifier where it rejects the program, and leaves what decides alone', async () => {
+    await open();
+    const id = programId('check_lsm');
+    const rejecting: typeof native = {
+      ...native,
+      load(path, options) {
+        if (options.programs.length === 0) return native.load(path, options);
+        return loadNative().load(RECORDS_OBJECT, { programs: ['rejected'] });
+      },
+    };
+    await expect(open({ native: rejecting, kernelRelease: '6.18.0' })).rejects.toMatchObject({
+      code: 'EACCES',
+    });
+    expect(logged.lines.at(-1)).toMatchObject({
+      level: 'error',
+      fields: {
+        kernel: '6.18.0',
+        verifierLog: expect.stringContaining('invalid mem access') as string,
+      },
+    });
+    expect(programId('check_lsm')).toBe(id);
+    await expect(open({ native: rejecting, capacity: 256 })).rejects.toMatchObject({ operation: 'load' });
+    expect(readdirSync(pinRoot)).toEqual([ABI]);
   });
 
   it('attaches again what somebody took off', async () => {

@@ -7,7 +7,7 @@ import type { CountFailure } from './failures.ts';
 import { ABI_VERSION } from './gen/abi.ts';
 import { DEFAULT_CAPACITY, planLoad, randomHashSeed, type LoadFacts, type LoadPlan } from './load-plan.ts';
 import { isSameDefinition, kernelMaps, sharedMaps } from './maps.ts';
-import type { Native, NativeMap, NativeObject } from './native.ts';
+import { isNativeError, type Native, type NativeMap, type NativeObject } from './native.ts';
 import { createNodeSettings } from './node-settings.ts';
 import {
   DEFAULT_PIN_ROOT,
@@ -52,7 +52,8 @@ interface Opened {
  *   otherwise the new program is loaded over the same maps and takes the place of the old one without a gap.
  * - Anything else that decides is left alone until `commit()`: the caller fills new maps first.
  *
- * Rejects with a NativeError or an Error that tells the operation; what decided before then still does.
+ * Rejects with a NativeError or an Error that tells the operation; what decided before then still does. Where the
+ * kernel's verifier rejected the program, the log has its reasons.
  */
 export async function openEnforcer(options: OpenOptions): Promise<KernelEnforcer> {
   const { native, log, attachment, pinRoot = DEFAULT_PIN_ROOT } = options;
@@ -100,7 +101,6 @@ async function openOverPinnedMaps(
   live: PinDirectory,
   build: string,
 ): Promise<Opened | undefined> {
-  const { native } = options;
   const pins = await listPins(live);
   if (pins === undefined) return undefined;
   const pinned = openMatchingMaps(options, plan, live, pins.maps);
@@ -111,7 +111,7 @@ async function openOverPinnedMaps(
       await removeOthers(options, live);
       return { maps: pinned, object: undefined, adopted: 'adopted', commit: undefined };
     }
-    const object = load(native, options.objectPath, plan, pinned);
+    const object = load(options, plan, pinned);
     try {
       await replaceLinks(live, object, plan.programs, build);
     } catch (error) {
@@ -132,8 +132,8 @@ async function openWithNewMaps(
   live: PinDirectory,
   build: string,
 ): Promise<Opened> {
-  const { native, pinRoot = DEFAULT_PIN_ROOT } = options;
-  const object = load(native, options.objectPath, plan);
+  const { pinRoot = DEFAULT_PIN_ROOT } = options;
+  const object = load(options, plan);
   const maps = sharedMaps(object);
   const commit = async (): Promise<void> => {
     const next = pinDirectory(pinRoot, ABI_VERSION, 'next');
@@ -164,18 +164,27 @@ async function openWithNewMaps(
 }
 
 function load(
-  native: Native,
-  objectPath: string,
+  { native, log, objectPath, kernelRelease }: OpenOptions,
   plan: LoadPlan,
   reuse?: ReadonlyMap<string, NativeMap>,
 ): NativeObject {
-  return native.load(objectPath, {
-    programs: plan.programs,
-    constants: { ...plan.constants, hash_seed: randomHashSeed() },
-    maxEntries: plan.maxEntries,
-    keySizes: plan.keySizes,
-    reuseMaps: Object.fromEntries(reuse ?? []),
-  });
+  try {
+    return native.load(objectPath, {
+      programs: plan.programs,
+      constants: { ...plan.constants, hash_seed: randomHashSeed() },
+      maxEntries: plan.maxEntries,
+      keySizes: plan.keySizes,
+      reuseMaps: Object.fromEntries(reuse ?? []),
+    });
+  } catch (error) {
+    if (isNativeError(error) && error.verifierLog !== undefined) {
+      log.error(
+        { kernel: kernelRelease, programs: plan.programs, verifierLog: error.verifierLog },
+        "the kernel's verifier rejected the program; report this with the log and the kernel's version",
+      );
+    }
+    throw error;
+  }
 }
 
 /** The pinned maps, if they are all there and as this object would make them. */

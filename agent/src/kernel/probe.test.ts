@@ -60,6 +60,20 @@ test('CAP_BPF with CAP_PERFMON is enough', () => {
   expect(finding('permission', { effectiveCapabilities: '000000c000000000' }).state).toBe('ok');
 });
 
+test('field 71: lockdown=confidentiality is named as what it is, whatever errors come of it', () => {
+  const locked: Partial<NodeFacts> = {
+    lockdown: 'none integrity [confidentiality]',
+    ringBuffer: refused('EPERM'),
+    lsmProgram: refused('EPERM'),
+    fmodRetProgram: refused('EPERM'),
+  };
+  expect(finding('lockdown', locked).sentence).toBe(
+    "Kernel lockdown is at 'confidentiality', which forbids BPF programs to read kernel memory. Boot with " +
+      'lockdown=integrity or without lockdown.',
+  );
+  expect(judgeNode({ ...EXAMPLE_FACTS, ...locked }).usable).toBe(false);
+});
+
 test('lockdown integrity, and a kernel without lockdown, are fine', () => {
   expect(finding('lockdown', { lockdown: 'none [integrity] confidentiality' }).state).toBe('ok');
   expect(finding('lockdown', { lockdown: undefined }).state).toBe('ok');
