@@ -29,12 +29,7 @@ export async function makeClusterCredentials(directory: string): Promise<Cluster
     usages: ['server'],
     ...common,
   });
-  const admin = await issueCertificate(authority, {
-    commonName: 'admin',
-    organizations: ['system:masters'],
-    usages: ['client'],
-    ...common,
-  });
+  const admin = await issueUserCertificate(authority, 'admin', ['system:masters']);
   const serviceAccounts = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const contents: Record<CredentialFile, string | Buffer> = {
     'ca.crt': authority.certificate,
@@ -47,4 +42,15 @@ export async function makeClusterCredentials(directory: string): Promise<Cluster
     await writeFile(join(directory, name), content, { mode: 0o600 });
   }
   return { authority, admin, server, file: (name) => join(directory, name) };
+}
+
+/** A client certificate with which the API server takes its holder for a user, for example one that RBAC knows. */
+export async function issueUserCertificate(
+  authority: CertifiedKey,
+  user: string,
+  groups: readonly string[] = [],
+): Promise<CertifiedKey> {
+  const usages = ['client'] as const;
+  const validity = { now: new Date(), validForMs: VALID_FOR_MS };
+  return await issueCertificate(authority, { commonName: user, organizations: groups, usages, ...validity });
 }

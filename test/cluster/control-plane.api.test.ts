@@ -43,6 +43,14 @@ describe('startControlPlane', () => {
       });
       const pods = await reader.config.makeApiClient(CoreV1Api).listNamespacedPod({ namespace: 'a' });
       expect(pods.items).toEqual([]);
+      await expect(reader.client.request({ path: '/api/v1/pods' })).rejects.toThrow('403');
+      const everywhere = await plane.serviceAccount('a', 'everywhere', {
+        clusterRules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }],
+      });
+      expect(await everywhere.client.request({ path: '/api/v1/pods' })).toMatchObject({ kind: 'PodList' });
+      await expect(everywhere.client.request({ path: '/api/v1/nodes' })).rejects.toThrow('403');
+      await plane.startControllers();
+      expect(await processesNaming(before.join())).toHaveLength(4);
     } finally {
       await plane.stop();
     }
@@ -54,15 +62,16 @@ describe('startControlPlane', () => {
     const module = join(import.meta.dirname, 'control-plane.ts');
     const script = `const { startControlPlane } = await import(${JSON.stringify(module)});
       const plane = await startControlPlane();
+      await plane.startControllers();
       console.log(plane.apiServer.pid);`;
     const child = spawn(NODE_BINARY, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await once(child.stdout, 'data');
     const name = (await runDirectories(child.pid ?? 0)).join();
-    expect(await processesNaming(name)).toHaveLength(2);
+    expect(await processesNaming(name)).toHaveLength(4);
     child.kill('SIGKILL');
-    await eventually('both servers gone', async () =>
+    await eventually('all servers gone', async () =>
       (await processesNaming(name)).length === 0 ? true : undefined,
     );
   }, 60_000);

@@ -1,5 +1,4 @@
 import { rm, writeFile } from 'node:fs/promises';
-import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiClient, apiClient } from '@runtime-enforcer/kube/api-client';
@@ -8,17 +7,17 @@ import { tokenFileUser } from '@runtime-enforcer/kube/token-file';
 import { runHostCommand } from '../vm/host-command.ts';
 import { printProgress } from '../vm/progress.ts';
 import { runDirectory } from '../vm/run-directory.ts';
+import { apiServerCommand, etcdCommand } from './api-server.ts';
 import { type ClusterCredentials, makeClusterCredentials } from './cluster-credentials.ts';
 import { etcdBinaries } from './etcd-binary.ts';
 import { KUBERNETES_VERSION, kubernetesBinary } from './kubernetes-binary.ts';
 import { freePorts } from './port.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
+import { waitUntilReady } from './server-ready.ts';
+import { ensureServiceAccount, type Grants, requestToken } from './service-account.ts';
+import { startWorkloadControllers } from './workload-controllers.ts';
 
-const READY_BUDGET_MS = 60_000;
-const READY_POLL_MS = 100;
-const PROBE_TIMEOUT_MS = 2_000;
 const PORT_ATTEMPTS = 3;
-const TOKEN_SECONDS = 3_600;
 
 /** Who asks, and over which connections. */
 export interface ClusterClient extends PooledConfig {
@@ -32,17 +31,9 @@ export interface ServiceAccountClient extends ClusterClient {
   renewToken(token?: string): Promise<void>;
 }
 
-export interface ServiceAccountOptions {
+export interface ServiceAccountOptions extends Grants {
   /** Another address than the API server's own, for example that of a proxy. */
   readonly server?: string;
-  /** What it may do in its namespace: rules of a Role. Roles that a controller aggregates, such as `view`, are empty here. */
-  readonly rules?: readonly PolicyRule[];
-}
-
-export interface PolicyRule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
 }
 
 /** etcd and kube-apiserver of this machine, with RBAC and an authority of their own. */
@@ -62,6 +53,12 @@ export interface ControlPlane {
     name: string,
     options?: ServiceAccountOptions,
   ): Promise<ServiceAccountClient>;
+  /**
+   * Starts kube-controller-manager and kube-scheduler, where they do not run yet, and waits until they are ready:
+   * for tests that need workloads' pods or the collection of garbage. Install CRDs before: whose owners are looked
+   * after is found out at the start and then every half minute.
+   */
+  startControllers(): Promise<void>;
   /** Ends the API server, waits as long as asked, starts it again on the same port and waits until it is ready. */
   restartApiServer(downMs?: number): Promise<void>;
   /** Throws away what etcd remembers of the past, so that older resource versions are gone. */
@@ -84,14 +81,11 @@ export interface ControlPlaneOptions {
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const etcd = await etcdBinaries(printProgress);
-  const program = await kubernetesBinary(
-    'kube-apiserver',
-    printProgress,
-    options.version ?? KUBERNETES_VERSION,
-  );
+  const version = options.version ?? KUBERNETES_VERSION;
+  const program = await kubernetesBinary('kube-apiserver', printProgress, version);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startOnce(etcd, program, options);
+      return await startOnce(etcd, program, version, options);
     } catch (error) {
       // Another process may have taken a port that was free when we looked.
       if (attempt === PORT_ATTEMPTS || !String(error).includes('address already in use')) throw error;
@@ -102,6 +96,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 async function startOnce(
   etcd: { readonly server: string; readonly client: string },
   program: string,
+  version: string,
   options: ControlPlaneOptions,
 ): Promise<ControlPlane> {
   const directory = await runDirectory();
@@ -136,13 +131,20 @@ async function startOnce(
       clients.push(pool);
       return { ...pool, client: apiClient(pool) };
     };
+    const asAdmin = {
+      ca: credentials.authority.certificate,
+      cert: credentials.admin.certificate,
+      key: credentials.admin.key,
+    };
     const admin = open(url, {
       name: 'admin',
       certData: Buffer.from(credentials.admin.certificate).toString('base64'),
       keyData: Buffer.from(credentials.admin.key).toString('base64'),
     });
-    const ready = async (): Promise<void> => await waitUntilReady(apiPort, credentials, servers, apiServer);
+    const ready = async (): Promise<void> =>
+      await waitUntilReady('the API server', { port: apiPort, path: '/readyz', ...asAdmin }, servers);
     await ready();
+    let controllers: Promise<void> | undefined;
 
     return {
       url,
@@ -151,26 +153,24 @@ async function startOnce(
       get apiServer() {
         return apiServer;
       },
-      async serviceAccount(namespace, name, { server = url, rules = [] } = {}) {
-        await ensure(admin.client, '/api/v1/namespaces', { metadata: { name: namespace } });
-        const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-        await ensure(admin.client, accounts, { metadata: { name } });
-        await grant(admin.client, namespace, name, rules);
+      async serviceAccount(namespace, name, { server = url, ...grants } = {}) {
+        await ensureServiceAccount(admin.client, namespace, name, grants);
         const tokenFile = join(directory, `${namespace}.${name}.token`);
         const renewToken = async (token?: string): Promise<void> =>
-          await writeFile(
-            tokenFile,
-            token ?? (await requestToken(admin.client, `${accounts}/${name}/token`)),
-          );
+          await writeFile(tokenFile, token ?? (await requestToken(admin.client, namespace, name)));
         await renewToken();
         return { ...open(server, tokenFileUser(name, tokenFile)), tokenFile, renewToken };
+      },
+      async startControllers() {
+        controllers ??= startWorkloadControllers({ url, version, directory, credentials, servers });
+        await controllers;
       },
       async restartApiServer(downMs = 0) {
         await apiServer.stop();
         await sleep(downMs);
-        servers.splice(servers.indexOf(apiServer), 1);
+        const place = servers.indexOf(apiServer);
         apiServer = startServer('kube-apiserver', command, logOf('kube-apiserver'));
-        servers.push(apiServer);
+        servers[place] = apiServer;
         await ready();
       },
       compact: async () => await compactEtcd(etcd.client, etcdUrl),
@@ -187,111 +187,6 @@ async function startOnce(
   function logOf(name: string): string {
     return join(directory, `${name}.log`);
   }
-}
-
-function etcdCommand(program: string, directory: string, url: string, peerPort: number): string[] {
-  const peer = `http://127.0.0.1:${peerPort}`;
-  return [
-    program,
-    `--data-dir=${join(directory, 'etcd')}`,
-    '--unsafe-no-fsync',
-    `--listen-client-urls=${url}`,
-    `--advertise-client-urls=${url}`,
-    `--listen-peer-urls=${peer}`,
-    `--initial-advertise-peer-urls=${peer}`,
-    `--initial-cluster=default=${peer}`,
-  ];
-}
-
-function apiServerCommand(
-  program: string,
-  { file }: ClusterCredentials,
-  etcdUrl: string,
-  port: number,
-): string[] {
-  return [
-    program,
-    `--etcd-servers=${etcdUrl}`,
-    '--bind-address=127.0.0.1',
-    '--advertise-address=127.0.0.1',
-    `--secure-port=${port}`,
-    '--service-cluster-ip-range=10.96.0.0/16',
-    '--authorization-mode=Node,RBAC',
-    // The endpoints of the `kubernetes` service may not be a loopback address, and nothing here needs them.
-    '--endpoint-reconciler-type=none',
-    `--client-ca-file=${file('ca.crt')}`,
-    `--tls-cert-file=${file('server.crt')}`,
-    `--tls-private-key-file=${file('server.key')}`,
-    `--service-account-key-file=${file('sa.pub')}`,
-    `--service-account-signing-key-file=${file('sa.key')}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    '--enable-aggregator-routing=false',
-  ];
-}
-
-async function waitUntilReady(
-  port: number,
-  credentials: ClusterCredentials,
-  servers: readonly ServerProcess[],
-  apiServer: ServerProcess,
-): Promise<void> {
-  const end = performance.now() + READY_BUDGET_MS;
-  while (!(await isReady(port, credentials))) {
-    for (const server of servers) server.assertRunning();
-    apiServer.assertRunning();
-    if (performance.now() > end) throw new Error(`the API server is not ready within ${READY_BUDGET_MS} ms`);
-    await sleep(READY_POLL_MS);
-  }
-}
-
-async function isReady(port: number, { authority, admin }: ClusterCredentials): Promise<boolean> {
-  return await new Promise((resolve) => {
-    const probe = request(
-      {
-        host: '127.0.0.1',
-        port,
-        path: '/readyz',
-        ca: authority.certificate,
-        cert: admin.certificate,
-        key: admin.key,
-        timeout: PROBE_TIMEOUT_MS,
-      },
-      (response) => {
-        response.resume();
-        resolve(response.statusCode === 200);
-      },
-    );
-    probe.on('timeout', () => probe.destroy());
-    probe.on('error', () => resolve(false));
-    probe.end();
-  });
-}
-
-async function ensure(client: ApiClient, path: string, body: unknown): Promise<void> {
-  await client.request({ method: 'POST', path, body }).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 409)) throw error;
-  });
-}
-
-async function grant(
-  client: ApiClient,
-  namespace: string,
-  name: string,
-  rules: readonly PolicyRule[],
-): Promise<void> {
-  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
-  await ensure(client, `${rbac}/roles`, { metadata: { name }, rules });
-  await ensure(client, `${rbac}/rolebindings`, {
-    metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
-    subjects: [{ kind: 'ServiceAccount', name, namespace }],
-  });
-}
-
-async function requestToken(client: ApiClient, path: string): Promise<string> {
-  const body = { spec: { expirationSeconds: TOKEN_SECONDS } };
-  const answer = await client.request({ method: 'POST', path, body });
-  return (answer as { readonly status: { readonly token: string } }).status.token;
 }
 
 async function compactEtcd(etcdctl: string, url: string): Promise<void> {
