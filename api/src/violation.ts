@@ -1,6 +1,6 @@
 import { MAX_PATH_TEXT_CHARACTERS } from './executable-path.ts';
 import { EXEC_ORIGINS, type ExecOrigin } from './exec-origin.ts';
-import { mapped, object, oneOf, text, wholeNumber, type Check } from './schema.ts';
+import { mapped, object, oneOf, text, wholeNumber, type Check, type ObjectOf } from './schema.ts';
 import { earlier, later, timestamp } from './timestamp.ts';
 
 /** What was done about a violation, which is the policy's mode at that moment. */
@@ -108,34 +108,47 @@ const MAX_DISPLAY_CHARACTERS = MAX_PATH_TEXT_CHARACTERS + 16;
 
 const name = text({ max: 253 });
 
+const required = {
+  podName: name,
+  containerName: name,
+  executablePath: text({ max: MAX_DISPLAY_CHARACTERS }),
+  nodeName: name,
+  action: oneOf(VIOLATION_ACTIONS),
+  lastObservedTimestamp: timestamp,
+};
+
+const optional = {
+  occurrences: wholeNumber({ min: 0 }),
+  firstObservedTimestamp: timestamp,
+  reason: oneOf(VIOLATION_REASONS),
+  origin: oneOf(EXEC_ORIGINS),
+  workloadName: name,
+  workloadKind: text({ max: 63 }),
+  pid: wholeNumber({ min: 0, max: 4_194_304 }),
+  uid: wholeNumber({ min: 0, max: 4_294_967_295 }),
+  parentName: text({ max: 64 }),
+  containerId: name,
+  image: text({ max: 1024 }),
+};
+
+type Given = ObjectOf<typeof required, typeof optional>;
+
+/** A record of a policy's status. */
 export const violationRecord: Check<ViolationRecord> = mapped(
-  object(
-    {
-      id: wholeNumber({ min: 0 }),
-      podName: name,
-      containerName: name,
-      executablePath: text({ max: MAX_DISPLAY_CHARACTERS }),
-      nodeName: name,
-      action: oneOf(VIOLATION_ACTIONS),
-      lastObservedTimestamp: timestamp,
-    },
-    {
-      occurrences: wholeNumber({ min: 0 }),
-      firstObservedTimestamp: timestamp,
-      reason: oneOf(VIOLATION_REASONS),
-      origin: oneOf(EXEC_ORIGINS),
-      workloadName: name,
-      workloadKind: text({ max: 63 }),
-      pid: wholeNumber({ min: 0, max: 4_194_304 }),
-      uid: wholeNumber({ min: 0, max: 4_294_967_295 }),
-      parentName: text({ max: 64 }),
-      containerId: name,
-      image: text({ max: 1024 }),
-    },
-  ),
-  (record) => ({
+  object({ id: wholeNumber({ min: 0 }), ...required }, optional),
+  withDefaults,
+);
+
+/** A violation as an agent reports it. */
+export const violation: Check<Violation> = mapped(
+  object({ namespace: name, policyName: name, ...required }, optional),
+  withDefaults,
+);
+
+function withDefaults<T extends Given>(record: T) {
+  return {
     ...record,
     occurrences: record.occurrences ?? 1,
     firstObservedTimestamp: record.firstObservedTimestamp ?? record.lastObservedTimestamp,
-  }),
-);
+  };
+}

@@ -37,7 +37,8 @@ export interface Observation {
 
 const names = list(text({ max: 253 }), { max: MAX_OBSERVED_NAMES, key: (name) => name });
 
-const observation: Check<Observation> = mapped(
+/** Checks one observation, wherever it comes from. */
+export const observation: Check<Observation> = mapped(
   object(
     {
       containerName: dnsLabel,

@@ -1,0 +1,49 @@
+import type { ReportedPolicy } from './reported.ts';
+import { nameOfNumber, wireText } from './wire-values.ts';
+
+/** `PolicyStatus` of proto/agent.proto. */
+export interface WirePolicy {
+  readonly state: number;
+  readonly mode: number;
+  readonly message: string;
+  readonly digest: string;
+  readonly paths: number;
+}
+
+/** By the numbers of the enums, 0 for unspecified. */
+const STATES = ['unknown', 'ready', 'error', 'retained'] as const;
+const MODES = ['unknown', 'monitor', 'protect'] as const;
+
+/** Longest that an agent's text is taken over: it ends in a status, where a message may have 1,024 characters. */
+const MAX_MESSAGE_CHARACTERS = 1024;
+const MAX_DIGEST_CHARACTERS = 128;
+
+export function policyToWire(policy: ReportedPolicy): WirePolicy {
+  return {
+    state: STATES.indexOf(policy.state),
+    mode: MODES.indexOf(policy.mode),
+    message: wireText(policy.message.slice(0, MAX_MESSAGE_CHARACTERS)),
+    digest: policy.digest,
+    paths: policy.paths,
+  };
+}
+
+export function policyFromWire(wire: WirePolicy): ReportedPolicy {
+  return {
+    state: nameOfNumber(STATES, wire.state),
+    mode: nameOfNumber(MODES, wire.mode),
+    message: wire.message.slice(0, MAX_MESSAGE_CHARACTERS),
+    digest: wire.digest.slice(0, MAX_DIGEST_CHARACTERS),
+    paths: wire.paths,
+  };
+}
+
+export function policiesToWire(policies: ReadonlyMap<string, ReportedPolicy>): Record<string, WirePolicy> {
+  return Object.fromEntries(Array.from(policies, ([key, policy]) => [wireText(key), policyToWire(policy)]));
+}
+
+export function policiesFromWire(
+  policies: Readonly<Record<string, WirePolicy>>,
+): ReadonlyMap<string, ReportedPolicy> {
+  return new Map(Object.entries(policies).map(([key, policy]) => [key, policyFromWire(policy)]));
+}
