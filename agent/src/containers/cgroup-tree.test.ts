@@ -1,3 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../kernel/native.ts';
 import { cgroupIn, findContainerCgroup, memorySubsystem, openCgroupTree } from './cgroup-tree.ts';
@@ -5,6 +10,13 @@ import { startExampleContainer } from './container-example.ts';
 
 const CGROUP2 = 0x63677270;
 const TMPFS = 0x01021994;
+/** sh -c … CGROUP PLACE SUBSYSTEM: in that cgroup and a cgroup namespace of its own, mounts at PLACE what it sees there. */
+const OWN_CGROUPS = `
+echo $$ > "$1/cgroup.procs"
+exec unshare --cgroup --mount sh -c '
+  if [ "$3" -lt 0 ]; then mount -t cgroup2 none "$2"; else mount -t cgroup -o memory none "$2"; fi
+  echo mounted; read end' sh "$@"
+`;
 
 /** A node where these paths hold these file systems. */
 function node(magics: Readonly<Record<string, number>>, mounted: readonly string[] = [], rootId = 1n) {
@@ -61,6 +73,39 @@ describe('cgroup tree', () => {
     expect(cgroupIn(text, { subsystem: 3 })).toBe('/kube:pods/x y');
     expect(cgroupIn(text, { subsystem: -1 })).toBe('/unified');
     expect(cgroupIn('', { subsystem: -1 })).toBeUndefined();
+  });
+
+  it('field 33: says so where it is shown the cgroups of a container’s own namespace, and takes none of them', async () => {
+    const native = loadNative();
+    const tree = await openCgroupTree(native);
+    const example = await startExampleContainer(tree);
+    const mountPoint = await mkdtemp(join(tmpdir(), 'enforcer-cgroups-'));
+    const own = spawn(
+      'sh',
+      ['-c', OWN_CGROUPS, 'sh', example.directory, mountPoint, String(tree.subsystem)],
+      {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      },
+    );
+    try {
+      await once(own.stdout, 'data');
+      // What an agent would see that shares neither the node's pid namespace nor its cgroups.
+      const root = `/proc/${own.pid}/root${mountPoint}`;
+      expect(native.cgroupId(root)).toBe(native.cgroupId(example.directory));
+      const magic = tree.subsystem < 0 ? { '/sys/fs/cgroup': CGROUP2 } : { '/sys/fs/cgroup': TMPFS };
+      const shown = await openCgroupTree(node(magic, ['/sys/fs/cgroup/memory'], native.cgroupId(root)));
+      await expect(
+        findContainerCgroup(native, { ...shown, root }, example.cgroupPath, example.pid),
+      ).rejects.toThrow(
+        /^there is no cgroup ".*": .* shows not the node's cgroups but those below one of them.*hostPID: true\)$/,
+      );
+      await expect(findContainerCgroup(native, tree, '/no/such', 0)).rejects.not.toThrow('hostPID');
+    } finally {
+      own.stdin.end();
+      await once(own, 'close');
+      await rmdir(mountPoint);
+      await example.remove();
+    }
   });
 
   it('finds a container on this very host', async () => {

@@ -1,5 +1,6 @@
+import { quote } from '@runtime-enforcer/api/field-error';
 import { readFile } from 'node:fs/promises';
-import type { Native } from '../kernel/native.ts';
+import { isNativeError, type Native } from '../kernel/native.ts';
 import { CgroupPathError, resolveCgroupPath } from './cgroup-path.ts';
 
 const CGROUP2_MAGIC = 0x63677270;
@@ -85,8 +86,8 @@ export function memorySubsystem(text: string): number | undefined {
 
 /**
  * The cgroup that the runtime named for a container; where the name has no clear meaning, as a relative path has
- * none, that of its process. Rejects with a CgroupPathError if neither tells, and with a NativeError that names the
- * path if it is not there.
+ * none, that of its process. Rejects with a CgroupPathError if neither tells, and with an Error that names the path
+ * if it is not there.
  */
 export async function findContainerCgroup(
   native: Pick<Native, 'cgroupId'>,
@@ -96,7 +97,22 @@ export async function findContainerCgroup(
 ): Promise<ContainerCgroup> {
   const path = await pathOf(tree, cgroupsPath, pid);
   const directory = `${tree.root}${path}`;
-  return { path, directory, id: native.cgroupId(directory), level: path.split('/').length - 1 };
+  return { path, directory, id: idOf(native, tree, directory), level: path.split('/').length - 1 };
+}
+
+/** Where the tree is not the whole node's, that is why a container is not in it. */
+function idOf(native: Pick<Native, 'cgroupId'>, tree: CgroupTree, directory: string): bigint {
+  try {
+    return native.cgroupId(directory);
+  } catch (error) {
+    if (tree.hiddenLevelsMax === 0 || !isNativeError(error) || error.code !== 'ENOENT') throw error;
+    throw new Error(
+      `there is no cgroup ${quote(directory)}: ${tree.root} shows not the node's cgroups but those below one of ` +
+        "them, as a container with a cgroup namespace of its own sees them; mount the node's /sys/fs/cgroup there, or " +
+        "let the agent share the node's pid namespace (hostPID: true)",
+      { cause: error },
+    );
+  }
 }
 
 async function pathOf(tree: CgroupTree, cgroupsPath: string, pid: number): Promise<string> {

@@ -180,6 +180,20 @@ describe('kernel binder', () => {
     expect(container.cgroupPath).toBe(example.cgroupPath);
   });
 
+  it('field 34: binds a static pod by the cgroup that the runtime names, which has the hash of its file and not its uid', async () => {
+    await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    const configHash = '7c0f6ba1b5e0d4d0e3a8a1f2c3d4e5f6';
+    const example = await start({ labels: WEB, nested: `pod${configHash}` });
+    const annotations = new Map([['kubernetes.io/config.hash', configHash]]);
+    const pod = { ...example.pod, uid: '9d2c1c1e-0000-4f43-9a53-0c1b2f7a9d10', annotations };
+    const cgroupsPath = `${example.cgroupPath}/pod${configHash}`;
+    const { container } = await binder.bind(pod, { ...example.container, cgroupsPath });
+    expect(container).toMatchObject({ state: 'enforced', cgroupPath: cgroupsPath, podUid: pod.uid });
+    expect(containerOf(opened.maps, native.cgroupId(`${example.directory}/pod${configHash}`))).toMatchObject({
+      initPid: example.pid,
+    });
+  });
+
   it('binds a container that waited for its policy, when it comes', async () => {
     const example = await start({ labels: WEB });
     await expect(binder.bind(example.pod, example.container)).rejects.toThrow(PolicyNotReadyError);
