@@ -60,7 +60,7 @@ describe('agent', () => {
 
 describe('agent refuses with exit code 2 and one sentence', () => {
   it.each<[string[], string]>([
-    [[], 'nothing to do: give --policy-dir DIR to enforce, --learn-dir DIR to learn, or both'],
+    [[], 'nothing to do: this is no pod of a cluster; give --policy-dir DIR to enforce, --learn-dir DIR to learn, '],
     [['--polcy-dir', 'x'], '"--polcy-dir" is not an option; did you mean --policy-dir?'],
     [['--zzzzzzzzzz'], '"--zzzzzzzzzz" is not an option; agent --help lists the options'],
     [['-p', 'x'], '"-p" is not an option; did you mean --policy-dir?'],
@@ -87,8 +87,32 @@ describe('agent refuses with exit code 2 and one sentence', () => {
       '--nri-plugin-index "7": expected two digits, such as 00',
     ],
     [
-      ['--policy-dir', 'a', '--metrics-address', '9090'],
-      '--metrics-address "9090": expected HOST:PORT, such as 127.0.0.1:9090 or [::1]:9090',
+      ['--policy-dir', 'a', '--metrics-bind-address', '9090'],
+      '--metrics-bind-address "9090": expected HOST:PORT, such as 127.0.0.1:9090 or [::1]:9090',
+    ],
+    [
+      ['--violations-file', 'a'],
+      '--violations-file is for an agent without Kubernetes; give --policy-dir DIR',
+    ],
+    [
+      ['--policy-dir', 'a', '--grpc-port', '1'],
+      '--grpc-port is for Kubernetes, and --policy-dir or --learn-dir',
+    ],
+    [
+      ['--kubeconfig', 'a'],
+      '--grpc-mtls-cert-dir is missing: give the directory with tls.crt, tls.key and ca.crt',
+    ],
+    [
+      ['--kubeconfig', 'a', '--learning-namespace-selector', '{}'],
+      '--learning-namespace-selector: it selects everything because it is empty',
+    ],
+    [
+      ['--kubeconfig', 'a', '--health-probe-bind-address', '8081'],
+      '--health-probe-bind-address "8081": expected HOST:PORT',
+    ],
+    [
+      ['--kubeconfig', 'a', '--otlp-protocol', 'http'],
+      '--otlp-protocol "http" is not known; expected grpc or',
     ],
     [['chek'], '"chek" is not a command; did you mean check?'],
     [

@@ -62,7 +62,7 @@ export async function startHostAgent(options: {
       ...['--pdeathsig', 'KILL', process.execPath, bundle],
       ...['--policy-dir', join(directory, 'policies'), '--learn-dir', join(directory, 'learned')],
       ...['--violations-file', join(directory, 'violations.jsonl'), '--state-dir', join(directory, 'state')],
-      ...['--nri-socket-path', socketPath, '--metrics-address', '127.0.0.1:0'],
+      ...['--nri-socket-path', socketPath, '--metrics-bind-address', '127.0.0.1:0'],
       ...(options.args ?? []),
     ],
     { env: { ...process.env, ...options.env }, stdio: ['ignore', 'ignore', 'pipe'] },

@@ -1,29 +1,37 @@
 import type { OptionSpec } from './options.ts';
-import { RUN_OPTIONS } from './run-options.ts';
+import { CLUSTER_OPTIONS } from './cluster-options.ts';
+import { NODE_OPTIONS, STANDALONE_OPTIONS } from './run-options.ts';
 import { COMMANDS } from './command.ts';
 
 const HELP_COLUMN = 30;
 
 /** What `agent --help` prints. */
 export function helpText(): string {
-  return `Usage: agent --policy-dir DIR [options]
+  return `Usage: agent [options]
+       agent --policy-dir DIR [options]
        agent COMMAND [options]
 
-Decides in the Linux kernel which executables each container of this node may start.
+Decides in the Linux kernel which executables each container of this node may start. Policies come from the API server
+of a Kubernetes cluster, or from the files of a directory.
 
+Options on Kubernetes:
+${optionLines(CLUSTER_OPTIONS, {})}
+Options without Kubernetes:
+${optionLines(STANDALONE_OPTIONS, {})}
 Options:
-${optionLines(RUN_OPTIONS)}
+${optionLines(NODE_OPTIONS)}
 Environment:
 ${line('NRI_FAILOPEN=true', 'let containers start unenforced that cannot be bound to the policy they name')}
-${line('NODE_NAME', 'name of this node in records [host name]')}
+${line('POD_NAME, POD_NAMESPACE', "the agent's pod, whose DaemonSet's deletion releases the node")}
 
 Commands:
 ${Object.entries(COMMANDS)
   .map(([name, { operands, help }]) => line(`${name}${operands}`, help))
   .join('\n')}
 
-agent COMMAND --help tells the options of a command. Logs go to standard error, violations to standard output,
-both as JSON lines. Exit codes: 0 done, 1 failed, 2 the command line was not understood.
+agent COMMAND --help tells the options of a command. On Kubernetes logs go to standard output; without it logs go to
+standard error and violations to standard output. All are JSON lines. Exit codes: 0 done, 1 failed, 2 the command line
+was not understood.
 `;
 }
 
@@ -38,8 +46,11 @@ Options:
 ${optionLines(options)}`;
 }
 
-function optionLines(options: Readonly<Record<string, OptionSpec>>): string {
-  return Object.entries({ ...options, help: { help: 'print this' } })
+function optionLines(
+  options: Readonly<Record<string, OptionSpec>>,
+  more: Readonly<Record<string, OptionSpec>> = { help: { help: 'print this' } },
+): string {
+  return Object.entries({ ...options, ...more })
     .map(([name, spec]: [string, OptionSpec]) => {
       const standard = spec.defaultText === undefined ? '' : ` [${spec.defaultText}]`;
       return `${line(`--${name}${spec.value === undefined ? '' : ` ${spec.value}`}`, spec.help + standard)}\n`;

@@ -8,6 +8,8 @@ export interface OptionSpec {
   readonly value?: string;
   readonly help: string;
   readonly defaultText?: string;
+  /** An empty value is one, and says what no value says. */
+  readonly mayBeEmpty?: true;
 }
 
 /** Options and operands as they were given; of an option given twice there is no reading. */
@@ -52,7 +54,7 @@ export function readOptions(
       continue;
     }
     const missing = token.value === undefined || (!token.inlineValue && /^-./.test(token.value));
-    if (missing || token.value === '') {
+    if (missing || (token.value === '' && spec.mayBeEmpty !== true)) {
       throw new UsageError(`--${name} needs a value: --${name} ${spec.value}`);
     }
     values.set(name, token.value);

@@ -1,5 +1,7 @@
 import { hostname } from 'node:os';
 import { LOG_LEVELS, type LogLevel } from '@runtime-enforcer/telemetry/logger';
+import { readBindAddress, type BindAddress } from './bind-address.ts';
+import { CLUSTER_OPTIONS, readClusterOptions, type ClusterOptions } from './cluster-options.ts';
 import {
   chosenWord,
   readOptions,
@@ -131,7 +133,7 @@ export function readRunOptions(args: readonly string[], environment: NodeJS.Proc
     logLevel: chosenWord(given, 'log-level', LOG_LEVELS, 'info'),
     // Anything but this very word keeps unknown policies refused.
     failOpen: environment['NRI_FAILOPEN'] === 'true',
-    nodeName: values.get('node-name') || environment['NODE_NAME'] || hostname(),
+    nodeName: [values.get('node-name'), environment['NODE_NAME']].find(isSaid) ?? hostname(),
   };
 }
 
@@ -145,6 +147,10 @@ function refuseMixed({ values }: GivenOptions, isStandalone: boolean): void {
       ? `--${strange} is for Kubernetes, and --policy-dir or --learn-dir for an agent without it; take one away`
       : `--${strange} is for an agent without Kubernetes; give --policy-dir DIR or --learn-dir DIR with it`,
   );
+}
+
+function isSaid(text: string | undefined): boolean {
+  return text !== undefined && text !== '';
 }
 
 function readPluginIndex(text: string): string {

@@ -103,7 +103,7 @@ async function open(
       }),
       settings,
       table,
-      learning: options.learnDirectory !== undefined,
+      learning: options.learnDirectory !== undefined || options.cluster?.learningSelector !== undefined,
       own: ownPlaceFrom(process.env),
       log,
       countFailure,

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { CommandError } from '../commands/command-error.ts';
-import type { MetricsAddress } from '../commands/run-options.ts';
+import type { BindAddress } from '../commands/bind-address.ts';
 import type { AgentMetrics } from '../metrics.ts';
 
 const MAX_CONNECTIONS = 32;
@@ -14,7 +14,7 @@ export interface MetricsServer {
 }
 
 export function createMetricsServer(
-  { host, port }: MetricsAddress,
+  { host, port }: BindAddress,
   metrics: Pick<AgentMetrics, 'text' | 'contentType'>,
 ): MetricsServer {
   let server: Server | undefined;
@@ -37,7 +37,7 @@ export function createMetricsServer(
       try {
         await listening.promise;
       } catch (cause) {
-        throw new CommandError(`cannot serve metrics at --metrics-address ${host}:${port}`, { cause });
+        throw new CommandError(`cannot serve metrics at --metrics-bind-address ${host}:${port}`, { cause });
       }
       server.on('error', () => undefined);
       const address = server.address();
