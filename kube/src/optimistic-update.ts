@@ -32,6 +32,8 @@ export interface OptimisticUpdate {
   readonly change: (current: KubeObject) => KubeObject | undefined;
   /** An object that is known already, to save the first read. */
   readonly known?: KubeObject;
+  /** Under which name the API server notes in `managedFields` what was written. */
+  readonly fieldManager?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -42,7 +44,7 @@ export interface OptimisticUpdate {
  * @throws ApiError (404 where there is no such object), ConnectionError, ContendedError, and what `change` throws
  */
 export async function optimisticUpdate(update: OptimisticUpdate): Promise<KubeObject> {
-  const { client, reference, change, signal } = update;
+  const { client, reference, change, fieldManager, signal } = update;
   const path = objectPath(reference);
   const { resource, namespace, name } = reference;
   const readPath = objectPath({ resource, name, ...(namespace !== undefined && { namespace }) });
@@ -54,7 +56,8 @@ export async function optimisticUpdate(update: OptimisticUpdate): Promise<KubeOb
     const wanted = change(current);
     if (wanted === undefined) return current;
     try {
-      return objectOf(await client.request({ method: 'PUT', path, body: wanted, ...options }), path);
+      const query = { fieldManager };
+      return objectOf(await client.request({ method: 'PUT', path, query, body: wanted, ...options }), path);
     } catch (error) {
       if (!isConflict(error)) throw error;
       if (attempt === ATTEMPTS) throw new ContendedError(reference, ATTEMPTS, error);
