@@ -7,7 +7,8 @@ import { eventually } from './eventually.ts';
 export const AGENT_PROGRAM = '/run/payload/agent/agent.mjs';
 
 const READY = 'agent is ready';
-const START_BUDGET_MS = 60_000;
+/** Most of a minute is spent in a guest that shares its machine with as many again as it has CPUs. */
+const START_BUDGET_MS = 150_000;
 const TAIL_LINES = 12;
 
 /** One line of the agent's log, which is JSON on its standard error. */
@@ -75,7 +76,10 @@ export function spawnAgent(
   };
 }
 
-/** Starts the agent and waits until it has taken over what runs and is asked about what starts. */
+/**
+ * Starts the agent and waits until it has taken over what runs and is asked about what starts. One that does not get
+ * there is ended: it would keep the node from the next one.
+ */
 export async function startAgent(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -84,8 +88,13 @@ export async function startAgent(
   const ended = agent.ended.then(() => {
     throw new Error(`the agent ended before it was ready:\n${tail(agent.log, agent.messages)}`);
   });
-  await Promise.race([agent.waitFor({ msg: READY }, START_BUDGET_MS), ended]);
-  return agent;
+  try {
+    await Promise.race([agent.waitFor({ msg: READY }, START_BUDGET_MS), ended]);
+    return agent;
+  } catch (cause) {
+    await agent.signal('SIGKILL');
+    throw cause;
+  }
 }
 
 /** Runs one of the agent's commands to its end. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 25;
-const DEFAULT_BUDGET_MS = 10_000;
+const DEFAULT_BUDGET_MS = 30_000;
 
 /**
  * Asks again and again until the answer is something else than undefined, and returns it.
