@@ -118,7 +118,11 @@ describe('opening the enforcer', () => {
 
   it('changes the attachment over the same maps', async () => {
     mark(await open());
+    const attached: string[] = [];
+    native.onAttach = (program) => void attached.push(program);
     const second = await open({ attachment: COPIES });
+    // The kernel runs the last one first, and that is the one that speaks.
+    expect(attached).toEqual(['check_late_copy', 'check_copy', 'check_fmod_ret']);
     expect(second.attachment.adopted).toBe('replaced');
     expect(links()).toEqual(['link_check_copy', 'link_check_fmod_ret', 'link_check_late_copy']);
     expect(marked(second)).toBe(true);
@@ -130,7 +134,7 @@ describe('opening the enforcer', () => {
     await open();
     const id = programId('check_lsm');
     native.onAttach = (program) => {
-      if (program === 'check_late_copy') throw new Error('EPERM');
+      if (program === 'check_fmod_ret') throw new Error('EPERM');
     };
     await expect(open({ attachment: COPIES })).rejects.toThrow('EPERM');
     expect(links()).toEqual(['link_check_lsm']);

@@ -18,7 +18,8 @@ export async function replaceLinks(
   await unmarkBuild(directory);
   const waiting: string[] = [];
   try {
-    for (const name of programs) {
+    // The kernel runs what is attached last first: so the first program speaks, and its copies find what it missed.
+    for (const name of programs.toReversed()) {
       const path = directory.replacingLink(name);
       // Left by an agent that was killed at this very place.
       await rm(path, { force: true });
