@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,6 +121,7 @@ static int nested(char **arguments)
 static int start_into(char **arguments, uint64_t flags)
 {
 	struct clone_into clone = {.flags = INTO_CGROUP | flags, .exit_signal = SIGCHLD};
+	bool joins = false;
 	int status, directory = open(arguments[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long child;
 
@@ -128,8 +130,17 @@ static int start_into(char **arguments, uint64_t flags)
 	clone.cgroup = directory;
 	/* Inlined: a child that shares this stack must not return from the function that made the call. */
 	child = bare_call(NR_CLONE3, (long)&clone, sizeof(clone), 0);
-	if (child == 0)
+	if (child == -EBADF) {
+		/* A cgroup of version 1: as runtimes do there, the child moves before its exec. */
+		joins = true;
+		clone.flags = flags;
+		child = bare_call(NR_CLONE3, (long)&clone, sizeof(clone), 0);
+	}
+	if (child == 0) {
+		if (joins)
+			join_cgroup(arguments[0]);
 		_exit(exec_here(arguments[1]));
+	}
 	if (child < 0) {
 		errno = -child;
 		cannot_attempt("clone3");
@@ -161,7 +172,8 @@ static const struct {
     {"join", "DIRECTORY PATH", "moves itself there and execs", 2, join},
     {"nested", "DIRECTORY DEPTH PATH", "makes DEPTH cgroups one in another, and execs in the innermost", 3,
      nested},
-    {"into", "DIRECTORY PATH", "starts a child in it (CLONE_INTO_CGROUP) that execs", 2, into},
+    {"into", "DIRECTORY PATH",
+     "starts a child in it (CLONE_INTO_CGROUP, or by moving before the exec) that execs", 2, into},
     {"into-vfork", "DIRECTORY PATH", "the same with a child that shares our memory, as a runtime does", 2,
      into_vfork},
 };
