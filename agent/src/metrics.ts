@@ -14,6 +14,8 @@ const COUNTERS = {
   containers_refused: 'containers that were kept from starting because they could not be bound',
   containers_failed_open: 'containers that could not be bound and started because of NRI_FAILOPEN',
   containers_bound_late: 'containers that were bound after their start, because nobody was asked then',
+  containers_repaired: 'containers whose place in the kernel was not as it was written, and is again',
+  strays_removed: 'places in the kernel that no container accounted for, taken out',
   containers_unbindable: 'containers without a policy that could not be bound for learning',
   running_unlisted: 'programs found running in containers bound late that their policy does not list',
   policy_files_broken: 'readings of policy files that were refused',

@@ -30,6 +30,10 @@ export interface ReconcileReport {
   readonly boundLate: readonly BoundContainer[];
   /** Bound as the agent before had bound them. */
   readonly kept: number;
+  /** Their places in the kernel said something else than was written there; they are bound anew. */
+  readonly repaired: readonly BoundContainer[];
+  /** Entries of the kernel that no container accounted for, and that were taken out. */
+  readonly strays: number;
   /** Their policy is not loaded; `error` says why. */
   readonly waiting: readonly { readonly container: BoundContainer; readonly error: PolicyNotReadyError }[];
   /** Could not be bound for another reason. */

@@ -56,6 +56,28 @@ describe('container slots', () => {
     expect(containerOf(opened.maps, 4_096n)?.policy).toBe(7);
   });
 
+  it('tells whether the maps say what was written, and takes out what it did not write', async () => {
+    const slot = slots.bind(content);
+    const other = slots.bind({ ...content, cgroupId: 70_002n, mountNamespace: 9_002 });
+    expect([slots.holds(slot), slots.holds(other)]).toEqual([true, true]);
+    expect(await slots.removeStrays()).toBe(0);
+    const cgroup = Buffer.alloc(8);
+    cgroup.writeBigUInt64LE(70_001n);
+    opened.maps.cgroups.delete(cgroup);
+    expect([slots.holds(slot), slots.holds(other)]).toEqual([false, true]);
+    const number = Buffer.alloc(4);
+    number.writeUInt32LE(other.slot);
+    const changed = Buffer.from(opened.maps.containers.lookup(number) ?? []);
+    changed.writeUInt32LE(9, CONTAINER_LAYOUT.offsets.policy);
+    opened.maps.containers.update(number, changed);
+    expect(slots.holds(other)).toBe(false);
+    cgroup.writeBigUInt64LE(70_003n);
+    number.writeUInt32LE(777);
+    opened.maps.cgroups.update(cgroup, number);
+    expect(await slots.removeStrays()).toBe(1);
+    expect(opened.maps.cgroups.lookup(cgroup)).toBeUndefined();
+  });
+
   it('never leaves a container out while it is bound anew', async () => {
     const first = slots.bind(content);
     const second = slots.bind({ ...content, policyId: 6 });

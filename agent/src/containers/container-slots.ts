@@ -42,6 +42,10 @@ export interface ContainerSlots {
   bind(content: SlotContent): Slot;
   /** Takes a slot out of the maps, unless another one has replaced it there. Resolves when no program can hold it. */
   release(slot: Slot): Promise<void>;
+  /** Whether the maps still say of the slot what was written there. */
+  holds(slot: Slot): boolean;
+  /** Takes out what the maps hold and no slot that is in use accounts for. Returns how much that was. */
+  removeStrays(): Promise<number>;
   readonly free: number;
 }
 
@@ -70,7 +74,7 @@ export function createContainerSlots(parts: {
     throw new SlotsExhaustedError(capacity - 1);
   };
 
-  const write = (slot: Slot, cgroupId: bigint): void => {
+  const contentOf = (slot: Slot, cgroupId: bigint): Uint8Array => {
     const view = new DataView(new ArrayBuffer(SIZE));
     view.setBigUint64(OFFSETS.cgroup, cgroupId, true);
     view.setUint32(OFFSETS.mount_namespace, slot.mountNamespace, true);
@@ -78,8 +82,10 @@ export function createContainerSlots(parts: {
     view.setUint32(OFFSETS.flags, slot.learn ? ContainerFlag.CONTAINER_LEARN : 0, true);
     view.setUint32(OFFSETS.generation, slot.generation, true);
     view.setUint32(OFFSETS.init_pid, slot.initPid, true);
-    maps.containers.update(u32(slot.slot), new Uint8Array(view.buffer));
+    return new Uint8Array(view.buffer);
   };
+  const write = (slot: Slot, cgroupId: bigint): void =>
+    maps.containers.update(u32(slot.slot), contentOf(slot, cgroupId));
 
   const pointsTo = (map: KernelMaps['cgroups'], key: Uint8Array, slot: number): boolean => {
     const value = map.lookup(key);
@@ -145,6 +151,27 @@ export function createContainerSlots(parts: {
       repair(slots, adopted, await maps.mountNamespaces.entries());
       return [...adopted.values()];
     },
+    holds(slot) {
+      const value = maps.containers.lookup(u32(slot.slot));
+      return (
+        value !== undefined &&
+        sameBytes(value, contentOf(slot, slot.cgroupId)) &&
+        pointsTo(maps.cgroups, u64(slot.cgroupId), slot.slot)
+      );
+    },
+    async removeStrays() {
+      const bound = await maps.cgroups.entries();
+      const ids = viewOf(bound.keys);
+      let removed = 0;
+      for (let i = 0; i < bound.count; i++) {
+        const number = readU32(bound.values, i * 4);
+        const cgroup = u64(ids.getBigUint64(i * 8, true));
+        if (taken.has(number) || !pointsTo(maps.cgroups, cgroup, number)) continue;
+        maps.cgroups.delete(cgroup);
+        removed++;
+      }
+      return removed;
+    },
     bind(content) {
       const number = allocate(content.cgroupId);
       const generation = ((generations.get(number) ?? 0) + 1) >>> 0 || 1;
@@ -203,6 +230,10 @@ function u64(value: bigint): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, value, true);
   return bytes;
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
 }
 
 function viewOf(bytes: Uint8Array): DataView {

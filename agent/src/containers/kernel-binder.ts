@@ -226,8 +226,9 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
   const reconcileOne = async (
     pod: NriPodSandbox,
     container: NriContainer,
-  ): Promise<'kept' | 'late' | 'bound'> => {
-    if (entries.get(container.id)?.slot !== undefined) return 'kept';
+  ): Promise<'kept' | 'late' | 'bound' | 'repaired'> => {
+    const held = entries.get(container.id)?.slot;
+    if (held !== undefined && slots.holds(held)) return 'kept';
     const known = describe(pod, container);
     const found = await locate(known, container, false);
     if (found === undefined) {
@@ -240,6 +241,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       if (takeOver(found, slot)) return 'kept';
     }
     const { container: bound } = await settle(found, pod.labels);
+    if (held !== undefined) return 'repaired';
     const isRunning = container.state === 'running' || container.state === 'paused';
     return isRunning && bound.state !== 'unbound' ? 'late' : 'bound';
   };
@@ -298,6 +300,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       const present = containers.filter(isPresent);
       const presentIds = new Set(present.map(({ id }) => id));
       const boundLate: BoundContainer[] = [];
+      const repaired: BoundContainer[] = [];
       const waiting: ReconcileReport['waiting'][number][] = [];
       const failed: ReconcileReport['failed'][number][] = [];
       let kept = 0;
@@ -315,6 +318,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
           if (came === 'kept') kept++;
           const bound = entries.get(container.id)?.container;
           if (came === 'late' && bound !== undefined) boundLate.push(bound);
+          if (came === 'repaired' && bound !== undefined) repaired.push(bound);
         } catch (error) {
           const known = entries.get(container.id)?.container;
           if (error instanceof PolicyNotReadyError && known !== undefined) {
@@ -338,7 +342,12 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
         inherited.clear();
         await table.dropInherited();
       }
-      return { boundLate, kept, waiting, failed, gone };
+      const strays = await slots.removeStrays().catch((error: unknown) => {
+        countFailure('container_unbind');
+        log.error({ err: error }, 'whether the kernel holds more than there is could not be read');
+        return 0;
+      });
+      return { boundLate, kept, repaired, strays, waiting, failed, gone };
     },
     async running(container) {
       const { programs, incomplete } = await readRunningPrograms(

@@ -148,7 +148,9 @@ export function createFakeKernel(): FakeKernel {
             waiting.push({ container: bound, error: notReady(bound.policy ?? '') });
           else boundLate.push(bound);
         }
-        return Promise.resolve({ boundLate, kept: before.size, waiting, failed: [], gone: 0 });
+        return Promise.resolve({
+          ...{ boundLate, kept: before.size, repaired: [], strays: 0, waiting, failed: [], gone: 0 },
+        });
       },
       running: (container) =>
         Promise.resolve({

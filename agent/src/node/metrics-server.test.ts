@@ -15,7 +15,9 @@ it('serves the metrics, and nothing else', async () => {
   expect(await get('/')).toEqual([404, 'the metrics are at /metrics\n']);
   expect((await get('/metrics', 'POST'))[0]).toBe(404);
   const second = createMetricsServer({ host: '127.0.0.1', port }, { text, contentType: 'text/plain' });
-  await expect(second.start()).rejects.toThrow(`cannot serve metrics at --metrics-bind-address 127.0.0.1:${port}`);
+  await expect(second.start()).rejects.toThrow(
+    `cannot serve metrics at --metrics-bind-address 127.0.0.1:${port}`,
+  );
   fails = true;
   expect(await get('/metrics')).toEqual([500, 'the metrics could not be read\n']);
   await server.stop();

@@ -21,20 +21,44 @@ export interface RuntimeEvents {
   onRemove(container: BoundContainer): void;
 }
 
+/** For people who look at a pod: what became of its containers. Must not throw or wait. */
+export interface ContainerNotices {
+  /** Kept from starting. */
+  refused?(pod: NriPodSandbox, container: NriContainer, reason: string): void;
+  /** Starts although it could not be bound to the policy that it names. */
+  unenforced?(pod: NriPodSandbox, container: NriContainer, reason: string): void;
+  /** Ran, unchecked, before it was bound. */
+  boundLate?(container: BoundContainer): void;
+  /** Runs unchecked, until its policy is there. */
+  waiting?(container: BoundContainer, problem: string): void;
+}
+
 /** Answers the container runtime: binds each container, and refuses those that cannot be bound. */
 export function createRuntimeHandlers(parts: {
   binder: ContainerBinder;
   events: RuntimeEvents;
+  notices?: ContainerNotices;
+  /** Brings the policy of this name up to date, if it is on its way into the kernel. */
+  policyOnItsWay?: (namespacedName: string) => Promise<void>;
   /** Whether a container that cannot be bound starts nevertheless. */
   failOpen: boolean;
   log: Logger;
   counters: AgentCounters;
 }): NriHandlers {
-  const { binder, events, failOpen, log, counters } = parts;
+  const { binder, events, notices = {}, policyOnItsWay, failOpen, log, counters } = parts;
 
-  const report = ({ boundLate, kept, waiting, failed, gone }: ReconcileReport): void => {
+  const report = (result: ReconcileReport): void => {
+    const { boundLate, kept, repaired, strays, waiting, failed, gone } = result;
     counters.add('containers_bound_late', boundLate.length);
     counters.add('containers_unbindable', failed.length);
+    counters.add('containers_repaired', repaired.length);
+    counters.add('strays_removed', strays);
+    for (const { namespace, podName, containerName, state } of repaired)
+      log.error(
+        { namespace, podName, containerName, state },
+        'the kernel held something else of a container',
+      );
+    if (strays > 0) log.error({ strays }, 'the kernel held places of containers that there are not');
     for (const { error, ...container } of failed)
       log.error({ ...container, err: error }, 'container not bound');
     for (const { container, error } of waiting) {
@@ -43,10 +67,14 @@ export function createRuntimeHandlers(parts: {
         { namespace, podName, containerName, policy: error.policy, problem: error.message },
         'container runs unchecked until its policy is there',
       );
+      notices.waiting?.(container, error.message);
     }
     for (const container of boundLate) events.onBoundLate(container);
     log.info(
-      { boundLate: boundLate.length, kept, waiting: waiting.length, failed: failed.length, gone },
+      {
+        ...{ boundLate: boundLate.length, kept, repaired: repaired.length, strays },
+        ...{ waiting: waiting.length, failed: failed.length, gone },
+      },
       'containers of the runtime are bound',
     );
   };
@@ -59,6 +87,8 @@ export function createRuntimeHandlers(parts: {
     },
     async startContainer(pod, container) {
       try {
+        const policy = pod.labels.get(POLICY_LABEL);
+        if (policy !== undefined) await policyOnItsWay?.(`${pod.namespace}/${policy}`);
         const { state } = await binder.bind(pod, container);
         log.debug({ ...namesOf(pod, container), state }, 'container bound');
       } catch (error) {
@@ -73,6 +103,7 @@ export function createRuntimeHandlers(parts: {
         }
         if (failOpen) {
           counters.add('containers_failed_open');
+          notices.unenforced?.(pod, container, reason);
           log.warn(
             { ...namesOf(pod, container), reason },
             'container starts without enforcement because of NRI_FAILOPEN=true (nriFailopen=true in the chart)',
@@ -80,6 +111,7 @@ export function createRuntimeHandlers(parts: {
           return;
         }
         counters.add('containers_refused');
+        notices.refused?.(pod, container, reason);
         log.error({ ...namesOf(pod, container), reason }, 'container refused');
         throw new Error(
           `container ${shownName(pod.name)}/${shownName(container.name)} was prevented from starting by runtime-enforcer: ` +

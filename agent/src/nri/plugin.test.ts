@@ -8,6 +8,56 @@ import { usePluginFixture, sampleContainer as container, samplePod as pod } from
 
 const { path, runtimeWith, pluginWith, inService } = usePluginFixture();
 
+describe('taking everything over once more', () => {
+  it('is done by a second connection, and the first one answers until the second is in service', async () => {
+    const taken: number[] = [];
+    const started: string[] = [];
+    const runtime = await runtimeWith();
+    const { plugin, counts } = pluginWith({
+      synchronize: (_, all) => Promise.resolve(void taken.push(all.length)),
+      startContainer: (_, { id }) => Promise.resolve(void started.push(id)),
+      connected: () => taken.push(-1),
+      disconnected: () => taken.push(-2),
+    });
+    const starting = plugin.start();
+    const first = await runtime.accept();
+    await first.configure();
+    await first.synchronize([pod], []);
+    await starting;
+    const again = plugin.resynchronize();
+    const second = await runtime.accept();
+    await second.configure();
+    await first.startContainer(pod, { ...container, id: 'by-first' });
+    await second.synchronize([pod], [container]);
+    await again;
+    await second.startContainer(pod, { ...container, id: 'by-second' });
+    expect(started).toEqual(['by-first', 'by-second']);
+    await first.closed;
+    expect(plugin.connected).toBe(true);
+    expect(taken).toEqual([0, -1, 1]);
+    second.hangUp();
+    await expect.poll(() => taken.at(-1)).toBe(-2);
+    expect(counts.get('connects')).toBe(2);
+    await expect.poll(() => counts.get('disconnects')).toBe(2);
+  });
+
+  it('leaves the first connection in service when the second one fails', async () => {
+    const runtime = await runtimeWith();
+    const { plugin } = pluginWith({});
+    const starting = plugin.start();
+    const first = await runtime.accept();
+    await first.configure();
+    await first.synchronize([], []);
+    await starting;
+    const again = plugin.resynchronize();
+    const outcome = expect(again).rejects.toThrow();
+    (await runtime.accept()).hangUp();
+    await outcome;
+    expect(plugin.connected).toBe(true);
+    await first.startContainer(pod, container);
+  });
+});
+
 describe('the handshake', () => {
   it('registers, subscribes, takes the whole state and is in service', async () => {
     const taken: unknown[] = [];

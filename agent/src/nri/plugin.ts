@@ -23,6 +23,9 @@ const RECONNECT_UNREACHABLE_MAX_MS = 500;
 /** A connection that lasted this long makes the next pause the shortest one again. */
 const SERVED_WELL_MS = 10_000;
 
+/** A connection that was replaced still answers for so long, until the runtime is sure to ask the new one. */
+const REPLACED_MS = 1_000;
+
 /** How long a first start keeps trying to reach the socket, unless told otherwise. */
 const FIRST_CONNECT_TIMEOUT_MS = 10_000;
 
@@ -33,6 +36,12 @@ export interface NriPlugin {
    * new connection is made for ever. To be called once.
    */
   start(): Promise<void>;
+  /**
+   * Takes over everything the runtime knows once more, by a second connection that then replaces the first: there is
+   * no moment at which the runtime asks nobody. Does nothing while not connected. Rejects if the second one fails;
+   * the first then goes on.
+   */
+  resynchronize(): Promise<void>;
   /** Ends the connection; a start() that has not resolved yet rejects. */
   stop(): Promise<void>;
   /** True between a completed Synchronize and the end of its connection. */
@@ -57,6 +66,8 @@ export function createNriPlugin(options: {
   checkIdentity(options.pluginName, options.pluginIndex);
   const stopping = new AbortController();
   const first = Promise.withResolvers<undefined>();
+  /** Connections besides the one that serves: not taken over yet, or replaced. */
+  const others = new Set<NriSession>();
   let session: NriSession | undefined;
   let running: Promise<void> | undefined;
   let connected = false;
@@ -82,8 +93,13 @@ export function createNriPlugin(options: {
     counters.increment('connects');
     session = startNriSession({ ...options, socket, onSynchronized });
     if (stopped()) session.close(stoppedError());
-    const reason = await session.ended;
-    counters.increment('disconnects');
+    let served: NriSession;
+    let reason: Error;
+    do {
+      served = session;
+      reason = await served.ended;
+      counters.increment('disconnects');
+    } while (session !== served);
     if (connected) {
       connected = false;
       notify(() => handlers.disconnected?.(reason));
@@ -127,8 +143,40 @@ export function createNriPlugin(options: {
       running = run();
       await first.promise;
     },
+    async resynchronize() {
+      const before = session;
+      if (!connected || before === undefined || stopped()) return;
+      const socket = await connectNriSocket(socketPath);
+      counters.increment('connects');
+      const taken = Promise.withResolvers<undefined>();
+      const onSynchronized = (): void => {
+        others.delete(fresh);
+        if (session !== before || !connected || stopped()) {
+          fresh.close(new Error('the connection that was to be replaced has ended'));
+          return;
+        }
+        session = fresh;
+        others.add(before);
+        setTimeout(
+          () => before.close(new Error('another connection replaced this one')),
+          REPLACED_MS,
+        ).unref();
+        taken.resolve(undefined);
+      };
+      const fresh = startNriSession({ ...options, socket, onSynchronized });
+      others.add(fresh);
+      void before.ended.then(() => others.delete(before));
+      void fresh.ended.then((reason) => {
+        others.delete(fresh);
+        taken.reject(reason);
+        if (session !== fresh) counters.increment('disconnects');
+      });
+      if (stopped()) fresh.close(stoppedError());
+      await taken.promise;
+    },
     async stop() {
       stopping.abort();
+      for (const each of others) each.close(stoppedError());
       session?.close(stoppedError());
       await running;
     },
