@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { NODE_BINARY } from '../vm/repository.ts';
 import { startControlPlane } from './control-plane.ts';
-import { KUBERNETES_VERSION } from './kubernetes-binary.ts';
+import { testedKubernetesVersion } from './kubernetes-binary.ts';
 
 const READY_BUDGET_MS = 20_000;
 
@@ -35,7 +35,7 @@ describe('startControlPlane', () => {
     expect(before).toHaveLength(1);
     try {
       const version = await plane.admin.client.request({ path: '/version' });
-      expect(version).toMatchObject({ gitVersion: `v${KUBERNETES_VERSION}` });
+      expect(version).toMatchObject({ gitVersion: `v${testedKubernetesVersion()}` });
       const nobody = await plane.serviceAccount('a', 'nobody');
       await expect(nobody.client.request({ path: '/api/v1/namespaces/a/pods' })).rejects.toThrow('403');
       const reader = await plane.serviceAccount('a', 'reader', {

@@ -10,7 +10,7 @@ import { runDirectory } from '../vm/run-directory.ts';
 import { apiServerCommand, etcdCommand } from './api-server.ts';
 import { type ClusterCredentials, makeClusterCredentials } from './cluster-credentials.ts';
 import { etcdBinaries } from './etcd-binary.ts';
-import { KUBERNETES_VERSION, kubernetesBinary } from './kubernetes-binary.ts';
+import { kubernetesBinary, testedKubernetesVersion } from './kubernetes-binary.ts';
 import { freePorts } from './port.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 import { waitUntilReady } from './server-ready.ts';
@@ -81,7 +81,7 @@ export interface ControlPlaneOptions {
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const etcd = await etcdBinaries(printProgress);
-  const version = options.version ?? KUBERNETES_VERSION;
+  const version = options.version ?? testedKubernetesVersion();
   const program = await kubernetesBinary('kube-apiserver', printProgress, version);
   for (let attempt = 1; ; attempt++) {
     try {

@@ -5,8 +5,15 @@ import { runHostCommand } from '../vm/host-command.ts';
 import type { Progress } from '../vm/progress.ts';
 import { goToolchain } from './go-toolchain.ts';
 
-/** The Kubernetes whose API server the tests run against. */
+/** The newest Kubernetes that the product is tested with. */
 export const KUBERNETES_VERSION = '1.36.3';
+/** Names another Kubernetes to run the tests against. */
+export const KUBERNETES_VARIABLE = 'RUNTIME_ENFORCER_KUBERNETES';
+
+/** The version of the Kubernetes whose programs the tests run against, such as `1.36.3`. */
+export function testedKubernetesVersion(): string {
+  return process.env[KUBERNETES_VARIABLE] ?? KUBERNETES_VERSION;
+}
 
 export type KubernetesProgram = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet';
 
@@ -30,7 +37,7 @@ interface GoModule {
 export async function kubernetesBinary(
   program: KubernetesProgram,
   progress: Progress,
-  version: string = KUBERNETES_VERSION,
+  version: string = testedKubernetesVersion(),
 ): Promise<string> {
   const asset: Asset = {
     kind: program,

@@ -11,16 +11,25 @@ export async function runUnitRing(report: RingReport): Promise<RingResult> {
   return await runVitestRing(report, []);
 }
 
-/** The tests that vitest finds with these further arguments, reported as {@link runUnitRing} does. */
-export async function runVitestRing(report: RingReport, args: readonly string[]): Promise<RingResult> {
+/**
+ * The tests that vitest finds with these further arguments, reported as {@link runUnitRing} does.
+ *
+ * @param env added to the environment in which they run
+ */
+export async function runVitestRing(
+  report: RingReport,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<RingResult> {
   const start = performance.now();
+  const { failed: failedBefore } = report.result();
   const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-unit-'));
   const reportFile = join(directory, 'report.json');
   try {
-    const trouble = await runVitest(reportFile, args);
+    const trouble = await runVitest(reportFile, args, env);
     const text = await readFile(reportFile, 'utf8').catch(() => undefined);
     if (text !== undefined) for (const file of parseVitestReport(text)) reportFileResult(file, report);
-    if (trouble !== undefined && (text === undefined || report.result().failed === 0)) {
+    if (trouble !== undefined && (text === undefined || report.result().failed === failedBefore)) {
       report.failed('vitest', performance.now() - start, trouble);
     }
   } finally {
@@ -29,10 +38,14 @@ export async function runVitestRing(report: RingReport, args: readonly string[])
   return report.result();
 }
 
-async function runVitest(reportFile: string, args: readonly string[]): Promise<string | undefined> {
+async function runVitest(
+  reportFile: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<string | undefined> {
   try {
     const output = ['--silent', '--reporter=json', `--outputFile=${reportFile}`];
-    await runHostCommand(['vitest', 'run', ...output, ...args], { cwd: REPOSITORY });
+    await runHostCommand(['vitest', 'run', ...output, ...args], { cwd: REPOSITORY, env });
     return undefined;
   } catch (error) {
     return error instanceof HostCommandError ? `${error.message}\n${error.stdout}` : String(error);
