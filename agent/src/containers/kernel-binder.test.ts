@@ -383,6 +383,28 @@ describe('kernel binder', () => {
       expect(allows(example, '/bin/a')).toBe(true);
     });
 
+    it('known gap: a removed policy that a container holds is not carried into new maps, and that is reported', async () => {
+      await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+      const example = await start({ labels: WEB });
+      await binder.bind(example.pod, example.container);
+      await table.remove('shop/web');
+      const before = opened;
+      // As after a change of ABI or capacity: the next agent fills maps of its own.
+      opened = openExampleMaps(native, { capacity: 2_048 });
+      createNodeSettings(opened.maps.settings).reset();
+      try {
+        const next = await makeAgent();
+        next.table.complete();
+        const report = await reconcile(next, example);
+        expect(report).toMatchObject({ kept: 0, failed: [], waiting: [{ error: { problem: 'unknown' } }] });
+        expect(inKernel(example)).toBeUndefined();
+        await next.table.settled();
+      } finally {
+        opened.close();
+        opened = before;
+      }
+    });
+
     it('binds anew what is to be otherwise now', async () => {
       await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
       const example = await start({ labels: WEB });
