@@ -68,6 +68,8 @@ export interface KeptLog<T> extends CumulativeLog<T> {
   readonly acknowledged: number;
   /** Keys, and all entries: superseded ones that nobody acknowledged count too. */
   readonly size: { readonly keys: number; readonly entries: number };
+  /** Newest state of a key. */
+  get(key: string): T | undefined;
   /** Newest state of each key whose subject is not gone. */
   values(): IterableIterator<[key: string, value: T]>;
   /** Every entry, by sequence. */
@@ -234,6 +236,7 @@ export function createCumulativeLog<T>(options: LogOptions<T>): KeptLog<T> {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    get: (key) => newest.get(key)?.value,
     *values() {
       for (const [key, entry] of newest) if (!entry.ended) yield [key, entry.value];
     },

@@ -47,10 +47,12 @@ export function createViolationJournal(options: {
   counters: AgentCounters;
   /** Unix epoch, in milliseconds. */
   now?: () => number;
+  /** Called for each container about which nothing more will be written. */
+  onEnded?: (containerId: string) => void;
 }): ViolationJournal {
-  const { nodeName, write, log, counters, now = Date.now } = options;
+  const { nodeName, write, log, counters, now = Date.now, onEnded } = options;
   const tracked = new Map<string, Tracked>();
-  let recovered = new Map<string, JournalLine[]>();
+  const recovered = new Map<string, JournalLine[]>();
 
   const recordsOf = (container: BoundContainer): Tracked => {
     const { containerId, slot, generation } = container;
@@ -119,10 +121,16 @@ export function createViolationJournal(options: {
         known.endedAtMs ??= now();
         known.records.counts([], 0n);
         flush(known);
-        if (now() - known.endedAtMs >= ENDED_GRACE_MS) tracked.delete(containerId);
+        if (now() - known.endedAtMs < ENDED_GRACE_MS) continue;
+        tracked.delete(containerId);
+        onEnded?.(containerId);
       }
-      // Whoever has not come by the first reading has ended under the agent before.
-      recovered = new Map();
+      // Whoever is not there at the first reading has ended under the agent before.
+      for (const containerId of recovered.keys()) {
+        if (presentIds.has(containerId)) continue;
+        recovered.delete(containerId);
+        onEnded?.(containerId);
+      }
     },
     recover(lines) {
       for (const line of lines) {
