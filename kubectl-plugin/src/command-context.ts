@@ -9,7 +9,7 @@ export interface CommandContext {
   readonly terminal: Terminal;
   readonly flags: KubeFlags;
   /** The cluster; loaded and prepared when a command asks for it, and closed after it. */
-  connect(options?: { readonly dryRun?: boolean }): Promise<Connection>;
+  readonly connect: (options?: { readonly dryRun?: boolean }) => Promise<Connection>;
   readonly now: () => Date;
   /** Ends what waits or watches. */
   readonly signal: AbortSignal;

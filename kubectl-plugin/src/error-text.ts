@@ -88,7 +88,7 @@ function connectionText(error: Error): string {
     );
   }
   const code = codes.find((each) => /^E[A-Z]+$/.test(each));
-  const reason = code === undefined ? last : (last === '' ? code : last);
+  const reason = code === undefined ? last : last === '' ? code : last;
   return withRemedy(
     `unable to connect to the server: ${reason}`,
     'check that the address is right and the server is running: kubectl cluster-info',

@@ -11,14 +11,14 @@ export interface Terminal {
   /** Somebody is there who can answer a question. */
   readonly interactive: boolean;
   /** To standard output, as it is. */
-  write(text: string): void;
+  readonly write: (text: string) => void;
   /** A line to standard error: progress, warnings and remarks. */
-  note(line: string): void;
+  readonly note: (line: string) => void;
   /**
    * One line of standard input without its end; the question is shown only where somebody can answer it.
    * @returns undefined when there is no line
    */
-  ask(question: string): Promise<string | undefined>;
+  readonly ask: (question: string) => Promise<string | undefined>;
 }
 
 /** The terminal, or the pipes, that the process was started with. */
