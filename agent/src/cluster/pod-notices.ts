@@ -1,0 +1,104 @@
+import { isDnsLabel, isDnsSubdomain } from '@runtime-enforcer/api/kubernetes-name';
+import { quote } from '@runtime-enforcer/api/field-error';
+import type { ApiClient } from '@runtime-enforcer/kube/api-client';
+import { eventRecorder } from '@runtime-enforcer/kube/event-recorder';
+import type { Logger } from '@runtime-enforcer/telemetry/logger';
+import type { BoundContainer } from '../containers/bound-container.ts';
+import type { ContainerNotices } from '../node/runtime-handlers.ts';
+import { shownName } from '../node/shown-name.ts';
+import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
+import type { NodeViolation } from '../violations/node-violation.ts';
+
+const COMPONENT = 'runtime-enforcer-agent';
+/** What the API server gives; a static pod's uid is a digest, of which the API server knows nothing. */
+const API_UID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Events on pods, for people who wonder what became of their containers. Bounded, and never waited for. */
+export interface PodNotices extends ContainerNotices {
+  /** A violation of a kind that its container had not committed before. */
+  violation(violation: NodeViolation): void;
+  counters(): { readonly written: number; readonly suppressed: number; readonly lost: number };
+  /** Resolved when all that was noted so far is written or lost. */
+  flush(): Promise<void>;
+  /** What is not written yet is lost. */
+  stop(): Promise<void>;
+}
+
+export function createPodNotices(parts: {
+  client: ApiClient;
+  nodeName: string;
+  /** The uid of a pod of this node, by its container. */
+  podUid: (containerId: string) => string | undefined;
+  log: Logger;
+}): PodNotices {
+  const { client, nodeName, podUid, log } = parts;
+  const recorder = eventRecorder({
+    ...{ client, component: COMPONENT, host: nodeName },
+    onLost: (note, error) => log.debug({ err: error, reason: note.reason }, 'an event on a pod was lost'),
+  });
+
+  const note = (
+    pod: { readonly namespace: string; readonly name: string; readonly uid: string },
+    reason: string,
+    message: string,
+  ): void => {
+    const { namespace, name, uid } = pod;
+    // The runtime's words; no pod of the API can have other names.
+    if (!isDnsLabel(namespace) || !isDnsSubdomain(name)) return;
+    const subject = { apiVersion: 'v1', kind: 'Pod', namespace, name, ...(API_UID.test(uid) && { uid }) };
+    recorder.record({ subject, type: 'Warning', reason, message });
+  };
+  const ofContainer = ({ namespace, podName: name, podUid: uid }: BoundContainer) => ({
+    namespace,
+    name,
+    uid,
+  });
+
+  return {
+    refused(pod: NriPodSandbox, container: NriContainer, reason) {
+      note(
+        pod,
+        'ContainerRefused',
+        `Container ${shownName(container.name)} was kept from starting: ${reason}.`,
+      );
+    },
+    unenforced(pod: NriPodSandbox, container: NriContainer, reason) {
+      const name = shownName(container.name);
+      note(
+        pod,
+        'ContainerUnenforced',
+        `Container ${name} starts unchecked because of nriFailopen: ${reason}.`,
+      );
+    },
+    boundLate(container) {
+      if (container.state !== 'enforced') return;
+      const name = shownName(container.containerName);
+      const message = `Container ${name} ran before it was bound to its policy; it is checked from now on.`;
+      note(ofContainer(container), 'ContainerBoundLate', message);
+    },
+    waiting(container, problem) {
+      const message = `Container ${shownName(container.containerName)} runs unchecked: ${problem}.`;
+      note(ofContainer(container), 'ContainerUnchecked', message);
+    },
+    violation({
+      namespace,
+      podName: name,
+      containerName,
+      containerId,
+      executablePath,
+      action,
+      policyName,
+      overflow,
+    }) {
+      if (overflow === true) return;
+      const what = `${quote(executablePath)} in container ${shownName(containerName)}`;
+      const by = `is not allowed by policy ${shownName(policyName)}`;
+      const pod = { namespace, name, uid: podUid(containerId) ?? '' };
+      if (action === 'protect') note(pod, 'ExecutableDenied', `${what} ${by} and was denied.`);
+      else note(pod, 'ExecutableNotAllowed', `${what} ${by}; it was not denied.`);
+    },
+    counters: () => recorder.counters(),
+    flush: async () => await recorder.flush(),
+    stop: async () => await recorder.stop(),
+  };
+}
