@@ -22,7 +22,7 @@ export interface NodeState {
   readonly nodeName: string;
   readonly agentVersion: string;
   readonly startedAt: string;
-  /** `lsm` or `fmod_ret`; empty when nothing is attached. */
+  /** How execs are checked: `lsm`, `fmod_ret` or `fmod_ret+copies`. */
   readonly attachment: string;
   readonly kernel: string;
   readonly attached: boolean;

@@ -1,0 +1,78 @@
+import type { PodListPage, PodListRequest } from '@runtime-enforcer/rpc/observer-service';
+import type { ReportedContainer, ReportedPod } from '@runtime-enforcer/rpc/reported';
+import { encodedBytesAtMost } from '@runtime-enforcer/rpc/page-size';
+import type { BoundContainer } from '../containers/bound-container.ts';
+import { entriesInPage } from './page-limits.ts';
+import { tokenOf, tokenParts } from './page-token.ts';
+
+/** A pod's labels, and its containers, take up to so many bytes of a page; the rest is left out. */
+const MAX_LABEL_BYTES = 64 * 1024;
+const MAX_CONTAINERS = 1_000;
+
+/** The page of pods, ordered by namespace, name and uid, that a request asks for. */
+export function podPage(containers: Iterable<BoundContainer>, request: PodListRequest): PodListPage {
+  const after = tokenParts(request.pageToken, 3);
+  const pods = podsOf(containers, request)
+    .map((pod) => ({ pod, place: [pod.namespace, pod.name, pod.uid] }))
+    .filter(({ place }) => after === undefined || compare(place, after) > 0)
+    .sort((one, other) => compare(one.place, other.place));
+  const count = entriesInPage(pods.map(({ pod }) => pod));
+  const last = count < pods.length ? pods[count - 1]?.place : undefined;
+  return {
+    pods: pods.slice(0, count).map(({ pod }) => pod),
+    nextPageToken: last === undefined ? '' : tokenOf(last),
+  };
+}
+
+function podsOf(containers: Iterable<BoundContainer>, wanted: PodListRequest): ReportedPod[] {
+  const byUid = new Map<string, [BoundContainer, ...BoundContainer[]]>();
+  for (const container of containers) {
+    if (wanted.namespace !== '' && container.namespace !== wanted.namespace) continue;
+    if (wanted.podName !== '' && container.podName !== wanted.podName) continue;
+    const known = byUid.get(container.podUid);
+    if (known === undefined) byUid.set(container.podUid, [container]);
+    else known.push(container);
+  }
+  return Array.from(byUid.values(), podOf);
+}
+
+function podOf(containers: readonly [BoundContainer, ...BoundContainer[]]): ReportedPod {
+  const [{ podUid, podName, namespace, workload, labels }] = containers;
+  const shownLabels = boundedLabels(labels);
+  const shown = containers.slice(0, MAX_CONTAINERS).map(reportedContainer);
+  return {
+    uid: podUid,
+    name: podName,
+    namespace,
+    workloadName: workload.name,
+    workloadKind: workload.kind,
+    labels: shownLabels,
+    containers: shown,
+    omitted: labels.size - shownLabels.size + containers.length - shown.length,
+  };
+}
+
+function boundedLabels(labels: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const shown = new Map<string, string>();
+  let bytes = 0;
+  for (const [key, value] of labels) {
+    bytes += encodedBytesAtMost(key) + encodedBytesAtMost(value);
+    if (bytes > MAX_LABEL_BYTES) break;
+    shown.set(key, value);
+  }
+  return shown;
+}
+
+function reportedContainer(container: BoundContainer): ReportedContainer {
+  const { containerId, containerName, cgroupId, state, policy = '', listed, image, pid } = container;
+  return { id: containerId, name: containerName, cgroupId, state, policyName: policy, listed, image, pid };
+}
+
+/** By code units, as it is on every machine. */
+function compare(one: readonly string[], other: readonly string[]): number {
+  for (const [index, text] of one.entries()) {
+    const against = other[index] ?? '';
+    if (text !== against) return text < against ? -1 : 1;
+  }
+  return 0;
+}

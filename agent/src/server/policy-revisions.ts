@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import type { Cursor, ReportedPolicies, ReportedPolicy } from '@runtime-enforcer/rpc/reported';
+import type { PolicyState } from '../policies/policy-state.ts';
+import { entriesInPage } from './page-limits.ts';
+import { isSamePolicy, reportedPolicy } from './policy-report.ts';
+
+/** Removed policies that are remembered for readers that have not heard of it. */
+const MAX_REMOVED = 10_000;
+
+interface Revision {
+  readonly sequence: number;
+  readonly policy: ReportedPolicy | undefined;
+}
+
+/** Numbers the changes of the policies' states, so that a reader is told only what it has not been told. */
+export interface PolicyRevisions {
+  /** Looks for changes. @returns whether there are any */
+  refresh(): boolean;
+  /** What changed behind a cursor; undefined when nothing has. At most one page. */
+  changedSince(cursor: Cursor): ReportedPolicies | undefined;
+}
+
+/** @param states by `namespace/name` */
+export function createPolicyRevisions(
+  states: () => ReadonlyMap<string, PolicyState>,
+  { maxRemoved = MAX_REMOVED, incarnation = randomUUID() } = {},
+): PolicyRevisions {
+  // By sequence: what changes is put last.
+  const revisions = new Map<string, Revision>();
+  let removed = 0;
+  // Never 0: a reader that knows of no policy is told from one that has heard nothing yet.
+  let sequence = 1;
+  /** Of the newest removal that has been forgotten. */
+  let forgotten = 0;
+
+  const revise = (key: string, policy: ReportedPolicy | undefined): void => {
+    const known = revisions.get(key);
+    if (known !== undefined && known.policy === undefined) removed--;
+    if (policy === undefined) removed++;
+    revisions.delete(key);
+    revisions.set(key, { sequence: ++sequence, policy });
+  };
+  const forgetRemoved = (): void => {
+    for (const [key, revision] of revisions) {
+      if (removed <= maxRemoved) return;
+      if (revision.policy !== undefined) continue;
+      revisions.delete(key);
+      removed--;
+      forgotten = revision.sequence;
+    }
+  };
+
+  return {
+    refresh() {
+      const before = sequence;
+      const now = states();
+      for (const [key, state] of now) {
+        const policy = reportedPolicy(state);
+        const known = revisions.get(key)?.policy;
+        if (known === undefined || !isSamePolicy(known, policy)) revise(key, policy);
+      }
+      const gone = Array.from(revisions).filter(([key, { policy }]) => policy !== undefined && !now.has(key));
+      for (const [key] of gone) revise(key, undefined);
+      forgetRemoved();
+      return sequence !== before;
+    },
+    changedSince(cursor) {
+      const isOurs = cursor.incarnation === incarnation && cursor.sequence <= sequence;
+      const after = isOurs && cursor.sequence >= forgotten ? cursor.sequence : 0;
+      // A reader in the middle of the first listing goes on with it; removals it missed did not concern it.
+      const resync = after === 0;
+      if (!resync && after === sequence) return undefined;
+      const changed = Array.from(revisions).filter(
+        ([, revision]) => revision.sequence > after && !(resync && revision.policy === undefined),
+      );
+      const page = changed.slice(0, entriesInPage(changed));
+      const more = page.length < changed.length;
+      const last = more ? page.at(-1)?.[1].sequence : undefined;
+      return {
+        cursor: { incarnation, sequence: last ?? sequence },
+        resync,
+        policies: new Map(page.flatMap(([key, { policy }]) => (policy === undefined ? [] : [[key, policy]]))),
+        removed: page.filter(([, { policy }]) => policy === undefined).map(([key]) => key),
+        more,
+      };
+    },
+  };
+}
