@@ -9,6 +9,7 @@ export default defineConfig({
       '**/*.guest.test.ts',
       '**/*.api.test.ts',
       '**/*.nri.test.ts',
+      '**/*.telemetry.test.ts',
     ],
     testTimeout: 20_000,
   },

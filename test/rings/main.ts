@@ -18,6 +18,7 @@ const RINGS: readonly Ring[] = [
   { name: 'unit', run: runUnitRing },
   { name: 'api', run: ringModule('test/cluster/ring.ts') },
   { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
+  { name: 'telemetry', run: ringModule('test/telemetry/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
   { name: 'compat', run: ringModule('test/cluster/compat-ring.ts'), isByNameOnly: true },
