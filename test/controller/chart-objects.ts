@@ -1,0 +1,80 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ApiClient } from '@runtime-enforcer/kube/api-client';
+import { ApiError } from '@runtime-enforcer/kube/api-error';
+import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
+import { parseAllDocuments } from 'yaml';
+import { REPOSITORY } from '../vm/repository.ts';
+
+const TEMPLATES = join(REPOSITORY, 'charts/runtime-enforcer/templates');
+
+/** Where objects of a kind, by `kind`, are created. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  ServiceAccount: '/api/v1/namespaces/NS/serviceaccounts',
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles',
+  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings',
+  ...Object.fromEntries(
+    [
+      'ValidatingAdmissionPolicy',
+      'ValidatingAdmissionPolicyBinding',
+      'MutatingAdmissionPolicy',
+      'MutatingAdmissionPolicyBinding',
+      'ValidatingWebhookConfiguration',
+      'MutatingWebhookConfiguration',
+    ].map((kind) => [
+      kind,
+      `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase().replace(/y$/, 'ie')}s`,
+    ]),
+  ),
+};
+
+/** The objects of a folder, or of one file, of the chart's templates that needs no values. */
+export async function chartObjects(path: string): Promise<KubeObject[]> {
+  const place = join(TEMPLATES, path);
+  const files = path.endsWith('.yaml') ? [place] : (await readdir(place)).map((name) => join(place, name));
+  const texts = await Promise.all(files.map(async (file) => await readFile(file, 'utf8')));
+  return texts.flatMap((text) =>
+    parseAllDocuments(text).map((document) => {
+      const [error] = 'errors' in document ? document.errors : [];
+      if (error !== undefined) throw error;
+      return document.toJS() as KubeObject;
+    }),
+  );
+}
+
+/** Creates objects as strictly as the API server can check them. */
+export async function createAll(client: ApiClient, objects: readonly KubeObject[]): Promise<void> {
+  for (const object of objects) {
+    const collection = COLLECTIONS[object.kind ?? ''];
+    if (collection === undefined) throw new Error(`no place is known for the kind ${object.kind ?? ''}`);
+    await client
+      .request({
+        method: 'POST',
+        path: collection.replace('NS', object.metadata.namespace ?? ''),
+        query: { fieldValidation: 'Strict' },
+        body: object,
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error;
+      });
+  }
+}
+
+/** The same webhooks, asked at an address of this machine. */
+export function withWebhooksAt(configuration: KubeObject, port: number, authority: string): KubeObject {
+  const webhooks = configuration['webhooks'] as readonly {
+    readonly clientConfig: { readonly service: { readonly path: string } };
+  }[];
+  return {
+    ...configuration,
+    webhooks: webhooks.map((webhook) => ({
+      ...webhook,
+      clientConfig: {
+        url: `https://127.0.0.1:${port}${webhook.clientConfig.service.path}`,
+        caBundle: Buffer.from(authority).toString('base64'),
+      },
+    })),
+  };
+}

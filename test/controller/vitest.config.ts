@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+import { REPOSITORY } from '../vm/repository.ts';
+
+export default defineConfig({
+  test: {
+    root: REPOSITORY,
+    include: ['test/controller/**/*.api.test.ts'],
+    testTimeout: 30_000,
+    // A control plane each, and two processors for all of them.
+    fileParallelism: false,
+    hookTimeout: 120_000,
+  },
+});
