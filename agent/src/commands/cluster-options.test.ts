@@ -11,6 +11,8 @@ it('has the documented defaults', () => {
   expect(read([])).toEqual({
     healthAddress: { host: '0.0.0.0', port: 8081 },
     grpcPort: 50_051,
+    grpcControllerName: 'controller',
+    grpcDebuggerName: 'debugger',
     grpcCertificateDirectory: '/certs',
   });
   expect(readRunOptions(['--policy-dir', 'a'], IN_CLUSTER).cluster).toBeUndefined();
@@ -26,7 +28,7 @@ it('takes an empty selector for off, and refuses one that selects everything', (
   expect(() => read(['--learning-namespace-selector', 'a=b'])).toThrow('must be a label selector as JSON');
 });
 
-it('asks no certificate only where that is said', () => {
+it('serves nothing by gRPC only where that is said', () => {
   expect(read(['--grpc-mtls-enabled=false'])?.grpcCertificateDirectory).toBeUndefined();
   expect(() => read(['--grpc-mtls-enabled', 'no'])).toThrow('expected true or false');
 });

@@ -35,10 +35,20 @@ export const CLUSTER_OPTIONS = {
   },
   'grpc-mtls-enabled': {
     value: TRUTH.join('|'),
-    help: 'whether they must show a certificate',
+    help: 'false: nothing is served there, as nobody could be told apart',
     defaultText: 'true',
   },
   'grpc-mtls-cert-dir': { value: 'DIR', help: 'tls.crt, tls.key and ca.crt of the agent' },
+  'grpc-controller-name': {
+    value: 'NAME',
+    help: 'DNS name in the certificate of the controller',
+    defaultText: 'controller',
+  },
+  'grpc-debugger-name': {
+    value: 'NAME',
+    help: 'DNS name in the certificate of the debugger',
+    defaultText: 'debugger',
+  },
   'journal-dir': {
     value: 'DIR',
     help: 'where violations are kept until they are read',
@@ -84,8 +94,10 @@ export interface ClusterOptions {
   readonly learningSelector?: LabelSelector;
   readonly healthAddress?: BindAddress;
   readonly grpcPort: number;
-  /** Absent: whoever reaches the port may ask. */
+  /** Absent: nothing is served by gRPC. */
   readonly grpcCertificateDirectory?: string;
+  readonly grpcControllerName: string;
+  readonly grpcDebuggerName: string;
   readonly journalDirectory?: string;
   readonly otlp?: OtlpOptions;
   readonly ownPod?: OwnPod;
@@ -128,6 +140,8 @@ export function readClusterOptions(given: GivenOptions, environment: NodeJS.Proc
     ...(learningSelector !== undefined && { learningSelector }),
     ...(healthAddress !== undefined && { healthAddress }),
     grpcPort: wholeNumberOption(given, 'grpc-port', { min: 0, max: MAX_PORT }) ?? DEFAULT_GRPC_PORT,
+    grpcControllerName: values.get('grpc-controller-name') ?? 'controller',
+    grpcDebuggerName: values.get('grpc-debugger-name') ?? 'debugger',
     ...(grpcCertificateDirectory !== undefined && { grpcCertificateDirectory }),
     ...(journalDirectory !== undefined && { journalDirectory }),
     ...(otlp !== undefined && { otlp }),
@@ -150,7 +164,7 @@ function readCertificateDirectory(given: GivenOptions): string | undefined {
   if (directory !== undefined) return directory;
   throw new UsageError(
     '--grpc-mtls-cert-dir is missing: give the directory with tls.crt, tls.key and ca.crt, or ' +
-      '--grpc-mtls-enabled=false where whoever reaches the port may ask',
+      '--grpc-mtls-enabled=false to serve nothing there',
   );
 }
 

@@ -2,25 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { createLogger } from '@runtime-enforcer/telemetry/logger';
 import { boundedOutput } from '../bounded-output.ts';
 import { startMetrics } from '../metrics.ts';
-import { problemOf } from '../node/bounded-file.ts';
-import { openKernelSide } from '../node/kernel-side.ts';
-import { createMetricsServer } from '../node/metrics-server.ts';
 import { ownDirectory } from '../node/own-directory.ts';
-import { createStandaloneAgent } from '../standalone/standalone-agent.ts';
-import { createStatusSocket } from '../node/status-socket.ts';
-import { recoverJournal } from '../violations/journal-recovery.ts';
-import { createLineFile } from '../violations/line-file.ts';
 import { AGENT_VERSION } from '../version.ts';
-import { CommandError } from './command-error.ts';
 import type { RunOptions } from './run-options.ts';
+import type { RunContext } from './run-context.ts';
 import { createStopStack } from './stop-stack.ts';
 
 /** Text that waits for the reader of standard output, and of standard error. */
 const MAX_WAITING_OUTPUT_BYTES = 4 * 1024 * 1024;
-/** How long each part of an orderly stop may take; all together less than 5 s. */
-const AGENT_STOP_MS = 2_000;
-const KERNEL_STOP_MS = 1_000;
-const SERVER_STOP_MS = 200;
+/** How long the readers of our output may take to read the last of it. */
 const FLUSH_TIMEOUT_MS = 500;
 
 /**
@@ -39,10 +29,12 @@ export async function runAgent(options: RunOptions): Promise<number> {
   const onOutputError = (): void => counters.add('output_errors');
   const out = boundedOutput(process.stdout, MAX_WAITING_OUTPUT_BYTES, onOutputError);
   const errors = boundedOutput(process.stderr, MAX_WAITING_OUTPUT_BYTES, onOutputError);
+  // In a pod there is nothing else on standard output, and collectors expect logs there.
+  const logOutput = options.cluster === undefined ? errors : out;
   const log = createLogger({
     component: 'agent',
     level: options.logLevel,
-    output: errors,
+    output: logOutput,
     onDropped: () => counters.add('log_lines_dropped'),
   });
   const stops = createStopStack((name, error) =>
@@ -52,50 +44,24 @@ export async function runAgent(options: RunOptions): Promise<number> {
   /** A mistake in the program: nothing can be trusted any more but what the kernel holds. */
   const onFault = (error: unknown): void => {
     log.error({ err: error }, 'the agent ends because of a fault in it; enforcement in the kernel stays on');
-    void errors.flush(FLUSH_TIMEOUT_MS).then(() => process.exit(1));
+    void logOutput.flush(FLUSH_TIMEOUT_MS).then(() => process.exit(1));
   };
   process.on('uncaughtException', onFault);
   process.on('unhandledRejection', onFault);
 
   const termination = waitForTermination();
+  const context: RunContext = { options, log, metrics, out, stops, termination: termination.signal };
   const start = async (): Promise<void> => {
     await ownDirectory(options.stateDirectory, '--state-dir', 0o700);
-    if (options.learnDirectory !== undefined) {
-      await ownDirectory(options.learnDirectory, '--learn-dir', 0o755);
-    }
     log.info({ version: AGENT_VERSION, pid: process.pid, node: process.version }, 'agent starts');
-    const { violationsFile } = options;
-    const recovered = violationsFile === undefined ? [] : await recover(violationsFile);
-    const file =
-      violationsFile === undefined ? undefined : createLineFile({ file: violationsFile, log, counters });
-    await file?.start();
-    if (file !== undefined)
-      stops.add('violations file', 2 * FLUSH_TIMEOUT_MS, () => file.stop(FLUSH_TIMEOUT_MS));
-
-    const kernel = await openKernelSide({
-      options,
-      log,
-      failures: metrics.failures,
-      signal: termination.signal,
-    });
-    stops.add('kernel', KERNEL_STOP_MS, () =>
-      kernel.close({ release: options.onExit === 'release' && termination.signal.aborted }),
-    );
-    const agent = createStandaloneAgent({
-      ...{ options, kernel, recovered, file, log, metrics },
-      writeOut: (text) => out.write(text),
-    });
-    stops.add('agent', AGENT_STOP_MS, () => agent.stop());
-    const socket = createStatusSocket(options.stateDirectory, () => agent.status());
-    await socket.start();
-    stops.add('status socket', SERVER_STOP_MS, () => socket.stop());
-    if (options.metricsAddress !== undefined) {
-      const server = createMetricsServer(options.metricsAddress, metrics);
-      const port = await server.start();
-      stops.add('metrics server', SERVER_STOP_MS, () => server.stop());
-      log.info({ host: options.metricsAddress.host, port }, 'metrics are served');
+    // Each mode loads what it needs, and nothing of the other.
+    if (options.cluster === undefined) {
+      const { startStandalone } = await import('../standalone/run-standalone.ts');
+      await startStandalone(context);
+    } else {
+      const { startCluster } = await import('../cluster/run-cluster.ts');
+      await startCluster(context, options.cluster);
     }
-    await agent.start();
     setFlagsFromString(HEAP_FLAGS);
     log.info({}, 'agent is ready');
   };
@@ -112,14 +78,6 @@ export async function runAgent(options: RunOptions): Promise<number> {
     await stops.stop();
     metrics.stop();
     await Promise.all([out.flush(FLUSH_TIMEOUT_MS), errors.flush(FLUSH_TIMEOUT_MS)]);
-  }
-}
-
-async function recover(file: string): ReturnType<typeof recoverJournal> {
-  try {
-    return await recoverJournal(file);
-  } catch (cause) {
-    throw new CommandError(`cannot read the violations file ${file}: ${problemOf(cause)}`, { cause });
   }
 }
 

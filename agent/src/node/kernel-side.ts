@@ -18,8 +18,6 @@ import { acquireOwnership, DEFAULT_LOCK_PATH, OwnerBusyError, type Ownership } f
 import { probeNode, type NodeReport } from '../kernel/probe.ts';
 import type { Logger } from '../nri/handlers.ts';
 
-/** How long the agent before may take to end. */
-const HANDOVER_MS = 15_000;
 /** Its mount namespace is the host's, in the host's pid namespace. */
 const HOST_PID = 1;
 
@@ -46,15 +44,19 @@ export async function openKernelSide(parts: {
   failures: (place: string) => void;
   /** Aborted when the agent is told to end. */
   signal: AbortSignal;
+  /** How long the agent before may take to end; without it, as long as it lives. */
+  handoverMs?: number;
+  /** Called once, with a sentence, if there is an agent to wait for. */
+  onWait?: (sentence: string) => void;
 }): Promise<OpenKernelSide> {
-  const { options, log, signal } = parts;
+  const { options, log } = parts;
   const { addon, probeObject } = builtFiles();
   const native = loadNative(addon);
   raiseMemlockLimit(native, log);
   const forced = options.attachment === 'auto' ? undefined : options.attachment;
   const report = probeNode(native, { objectPath: probeObject }, forced);
   refuseUnusable(report);
-  const ownership = await becomeOwner(native, log, signal);
+  const ownership = await becomeOwner(native, parts);
   try {
     return await open(native, report, ownership, parts);
   } catch (error) {
@@ -143,12 +145,24 @@ function refuseUnusable({ findings, usable, attachment }: NodeReport): void {
   throw new CommandError(`this node cannot run the agent: ${missing.join(' ')}`);
 }
 
-async function becomeOwner(native: Native, log: Logger, signal: AbortSignal): Promise<Ownership> {
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(HANDOVER_MS)]);
+async function becomeOwner(
+  native: Native,
+  {
+    log,
+    signal,
+    handoverMs,
+    onWait,
+  }: { log: Logger; signal: AbortSignal; handoverMs?: number; onWait?: (sentence: string) => void },
+): Promise<Ownership> {
+  const patience =
+    handoverMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(handoverMs)]);
   try {
     return await acquireOwnership(native, DEFAULT_LOCK_PATH, {
       signal: patience,
-      onWait: (sentence) => log.warn({}, sentence),
+      onWait(sentence) {
+        log.warn({}, sentence);
+        onWait?.(sentence);
+      },
     });
   } catch (error) {
     if (signal.aborted || !patience.aborted) throw error;

@@ -112,6 +112,8 @@ export function createRuntimeHandlers(parts: {
         }
         counters.add('containers_refused');
         notices.refused?.(pod, container, reason);
+        // It never runs: kubelet makes another one when it tries again.
+        if (binder.container(container.id)?.state === 'waiting') await binder.unbind(container.id);
         log.error({ ...namesOf(pod, container), reason }, 'container refused');
         throw new Error(
           `container ${shownName(pod.name)}/${shownName(container.name)} was prevented from starting by runtime-enforcer: ` +

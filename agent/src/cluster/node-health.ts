@@ -1,0 +1,31 @@
+import type { HealthChecks } from '../node/health-server.ts';
+
+/** What readiness depends on, from the moment at which there is such a part. */
+export interface HealthSubjects {
+  /** Set while another agent enforces on this node, and this one waits for its end. */
+  standby: string | undefined;
+  node: { readonly synchronized: boolean; readonly attached: boolean } | undefined;
+  policies: { waitingFor(): string | undefined } | undefined;
+}
+
+const NOT_ATTACHED = 'the program is not attached: enforcement was taken off this node';
+
+/** Probes that latch nothing: each is as true as the moment in which it is asked. */
+export function createNodeHealth(): HealthChecks & { readonly subjects: HealthSubjects } {
+  const subjects: HealthSubjects = { standby: undefined, node: undefined, policies: undefined };
+  return {
+    subjects,
+    live: () => (subjects.node?.attached === false ? [NOT_ATTACHED] : []),
+    ready() {
+      const { standby, node, policies } = subjects;
+      if (standby !== undefined) return [standby];
+      const problems: string[] = [];
+      if (node?.synchronized !== true) problems.push('waiting for NRI synchronization to complete');
+      const waiting = policies === undefined ? 'the agent is starting' : policies.waitingFor();
+      if (waiting !== undefined)
+        problems.push(`waiting for WorkloadPolicy synchronization to complete: ${waiting}`);
+      if (node?.attached === false) problems.push(NOT_ATTACHED);
+      return problems;
+    },
+  };
+}
