@@ -8,7 +8,7 @@ export const MAX_LEARNED_PATHS = 100;
  * Their texts together, in UTF-8 bytes. The object holds each up to four times: as a rule, as an observation, and as the
  * owner of either in `managedFields`.
  */
-export const MAX_LEARNED_BYTES = 32 * 1024;
+export const MAX_LEARNED_BYTES = 16 * 1024;
 /** Pods, and nodes, that one observation of a proposal remembers by name. */
 export const MAX_OBSERVED_NAMES = 10;
 /** Nodes that a policy's status names; the last place says that there were more. */
