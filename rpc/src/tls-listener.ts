@@ -8,6 +8,8 @@ import { createHandshakeAdmission, HANDSHAKE_LIMITS, type HandshakeLimits } from
 import { createRefusalLog, type RpcLog } from './refusal-log.ts';
 
 const HANDSHAKE_MS = 5_000;
+/** Connections that the kernel keeps until we accept them. */
+const BACKLOG = 2_048;
 /** Open connections of one client name; of more, the oldest is closed, which a peer that is gone may have left. */
 const MAX_CONNECTIONS_PER_CLIENT = 8;
 /** The same for all who may call nothing: they are only let in to be told so. */
@@ -159,7 +161,7 @@ export function createTlsListener(options: TlsListenerOptions): TlsListener {
       });
       await new Promise<void>((resolve, reject) => {
         tcp.once('error', reject);
-        tcp.listen(options.port, options.host, () => {
+        tcp.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
           tcp.removeListener('error', reject);
           tcp.on('error', (error) => options.log.error({ error: error.message }, 'gRPC port failed'));
           resolve();
