@@ -78,7 +78,7 @@ export async function openKernelSide({
     slots: createContainerSlots({ maps, grace, hostMountNamespace, countFailure }),
     settings: running.settings,
     learning: options.learnDirectory !== undefined,
-    own: { podUid: undefined },
+    own: { podUid: undefined, namespace: undefined },
   });
   const eventsPerSecond = Number(process.env[EVENTS_VARIABLE] ?? '0');
   let stopReplay = (): void => undefined;

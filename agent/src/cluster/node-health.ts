@@ -1,4 +1,4 @@
-import type { HealthChecks } from '../node/health-server.ts';
+import type { HealthChecks } from '@runtime-enforcer/telemetry/health-endpoint';
 
 /** What readiness depends on, from the moment at which there is such a part. */
 export interface HealthSubjects {

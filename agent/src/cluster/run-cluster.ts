@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { certificateStore, type CertificateStore } from '@runtime-enforcer/certs/certificate-store';
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
+import { createHealthEndpoint } from '@runtime-enforcer/telemetry/health-endpoint';
 import { createLogExport, type LogExport } from '@runtime-enforcer/telemetry/log-export';
 import { tlsFromFiles, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
 import type { ClusterOptions, OtlpOptions } from '../commands/cluster-options.ts';
 import { CommandError } from '../commands/command-error.ts';
 import { startTelling, type RunContext } from '../commands/run-context.ts';
-import { createHealthServer } from '../node/health-server.ts';
 import { openKernelSide } from '../node/kernel-side.ts';
 import { ownDirectory } from '../node/own-directory.ts';
 import {
@@ -53,9 +53,15 @@ export async function startCluster(context: RunContext, cluster: ClusterOptions)
 
   const health = createNodeHealth();
   if (cluster.healthAddress !== undefined) {
-    const server = createHealthServer(cluster.healthAddress, health);
-    await server.start();
-    stops.add('probes', SERVER_STOP_MS, () => server.stop());
+    const { host, port } = cluster.healthAddress;
+    const endpoint = createHealthEndpoint(cluster.healthAddress, health);
+    try {
+      await endpoint.start();
+    } catch (cause) {
+      const address = `--health-probe-bind-address ${host}:${port}`;
+      throw new CommandError(`cannot answer probes at ${address}: ${describeError(cause)}`, { cause });
+    }
+    stops.add('probes', SERVER_STOP_MS, () => endpoint.stop());
   }
 
   const daemonSet = cluster.ownPod && createOwnDaemonSet({ client, ownPod: cluster.ownPod, log, failures });
