@@ -159,6 +159,21 @@ describe('the CRDs', () => {
     ).toContain('must be of type');
   });
 
+  it('known gap: rules that are null are dropped unsaid by the API server, so the container is not named; api/ refuses them', async () => {
+    const body = {
+      apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1',
+      kind: 'WorkloadPolicy',
+      metadata: { name: 'web' },
+      spec: { mode: 'protect', rulesByContainer: { app: null, side: { executables: { allowed: ['/a'] } } } },
+    };
+    const made = (await plane.admin.client.request({
+      ...{ method: 'POST', path: collectionPath(WORKLOAD_POLICIES, NAMESPACE), body },
+      query: { dryRun: 'All', fieldValidation: 'Strict' },
+    })) as { spec: { rulesByContainer: JsonObject } };
+    expect(Object.keys(made.spec.rulesByContainer)).toEqual(['side']);
+    expect(parseWorkloadPolicy(body).ok).toBe(false);
+  });
+
   it('fill in the defaults', async () => {
     const made = await plane.admin.client.request({
       method: 'POST',
