@@ -25,7 +25,6 @@ export type RunCommand = (
 /** The options of a command by their long names, as they were given. */
 export interface CommandOptions {
   text(name: string): string | undefined;
-  texts(name: string): readonly string[];
   flag(name: string): boolean;
 }
 
@@ -38,11 +37,8 @@ export function commandOptions(given: Readonly<Record<string, unknown>>): Comman
       const found = value(name);
       return typeof found === 'string' ? found : undefined;
     },
-    texts(name) {
-      const found = value(name);
-      return Array.isArray(found) ? found.filter((each) => typeof each === 'string') : [];
-    },
-    flag: (name) => value(name) === true,
+    // The library keeps `--no-wait` as the opposite of `wait`.
+    flag: (name) => (name.startsWith('no-') ? value(name.slice(3)) === false : value(name) === true),
   };
 }
 

@@ -16,6 +16,7 @@ export function proposalName(operand: string): string {
 }
 
 function nameOf(operand: string, types: ReadonlySet<string>, what: string): string {
+  if (operand === '') throw new UsageError(`the name of a ${what} is missing`);
   const slash = operand.indexOf('/');
   const name = operand.slice(slash + 1);
   const [type = ''] = operand.slice(0, Math.max(slash, 0)).toLowerCase().split('.');

@@ -47,7 +47,7 @@ export const promote: RunCommand = async (context, operands, options) => {
   const dryRun = dryRunOf(options);
   const timeout = options.text('timeout');
   const waitMs = timeout === undefined ? WAIT_MS : parseDuration(timeout, '--timeout');
-  const promotion: Promotion = { mode, dryRun, waitMs: options.flag('wait') ? waitMs : 0 };
+  const promotion: Promotion = { mode, dryRun, waitMs: options.flag('no-wait') ? 0 : waitMs };
   const selector = options.text('selector');
   const ways = [operands.length > 0, options.flag('all'), selector !== undefined].filter(Boolean).length;
   if (ways !== 1) {

@@ -1,0 +1,51 @@
+import { KUBE_FLAGS } from '../cluster/kube-flags.ts';
+import type { CommandSpec } from './command-spec.ts';
+
+const BOOLEAN_VALUE = /^(--[a-z-]+)=(true|false)$/;
+const VERBOSITY = /^(?:-v=?|--v=)(\d{1,2})$/;
+
+/**
+ * Arguments in the form that the command-line library reads, from what kubectl's own flags accept besides: a switch
+ * with a value (`--watch=true`), `--dry-run` without one, and `-v 6`, which is a level where it stands before a number
+ * and the version otherwise.
+ */
+export function normalizeArguments(args: readonly string[], root: CommandSpec): string[] {
+  const switches = switchNames(root);
+  const result: string[] = [];
+  for (let index = 0; index < args.length; index++) {
+    const arg = args[index] ?? '';
+    if (arg === '--') return [...result, ...args.slice(index)];
+    const [, name = '', value] = BOOLEAN_VALUE.exec(arg) ?? [];
+    const level = VERBOSITY.exec(arg)?.[1];
+    if (arg === '--dry-run') result.push('--dry-run=server');
+    else if (switches.has(name)) result.push(...switchOf(name, value === 'true', switches));
+    else if (level !== undefined) result.push(`--verbosity=${level}`);
+    else if ((arg === '-v' || arg === '--v') && /^\d{1,2}$/.test(args[index + 1] ?? '')) {
+      result.push(`--verbosity=${args[++index] ?? ''}`);
+    } else result.push(arg);
+  }
+  return result;
+}
+
+/** `--wait=false` is `--no-wait` where there is such a switch, and otherwise as if it were not given. */
+function switchOf(name: string, isOn: boolean, switches: ReadonlySet<string>): string[] {
+  if (isOn) return [name];
+  const opposite = name.replace('--', '--no-');
+  return switches.has(opposite) ? [opposite] : [];
+}
+
+/** The long names of all options that take no value. */
+function switchNames(root: CommandSpec): ReadonlySet<string> {
+  const names = new Set<string>();
+  const add = (flags: string): void => {
+    const name = /--[a-z-]+/.exec(flags)?.[0];
+    if (name !== undefined && !/[<[]/.test(flags)) names.add(name);
+  };
+  const visit = ({ options = [], subcommands = [] }: CommandSpec): void => {
+    for (const { flags } of options) add(flags);
+    for (const command of subcommands) visit(command);
+  };
+  for (const { flags } of KUBE_FLAGS) add(flags);
+  visit(root);
+  return names;
+}
