@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { readCertificateDirectory } from './certificate-directory.ts';
+import { type CertificateFileNames, readCertificateDirectory } from './certificate-directory.ts';
 import { type KeyPair, parseKeyPair } from './key-pair.ts';
 
 const POLL_MS = 10_000;
@@ -9,6 +9,8 @@ const SETTLE_MS = 50;
 export interface CertificateStoreOptions {
   /** Holds `tls.crt`, `tls.key` and `ca.crt`, usually a mounted volume. */
   readonly directory: string;
+  /** Where its files have other names. */
+  readonly names?: CertificateFileNames;
   /** Called for each read that gave no usable pair; the last good pair stays in use. */
   readonly onRefused: (error: unknown) => void;
   /** Milliseconds between reads besides those that the file system's notices cause; 10,000 when left out. */
@@ -37,7 +39,7 @@ export interface CertificateStore {
 
 /** See {@link CertificateStore}. A broken, half-written or mismatched new pair never replaces a good one. */
 export function certificateStore(options: CertificateStoreOptions): CertificateStore {
-  const { directory, onRefused, pollMs = POLL_MS, now = () => new Date() } = options;
+  const { directory, names, onRefused, pollMs = POLL_MS, now = () => new Date() } = options;
   const listeners = new Set<(pair: KeyPair) => void>();
   let pair: KeyPair | undefined;
   let watcher: FSWatcher | undefined;
@@ -51,7 +53,7 @@ export function certificateStore(options: CertificateStoreOptions): CertificateS
     reading = reading
       .catch(() => false)
       .then(async () => {
-        const next = parseKeyPair(await readCertificateDirectory(directory), now());
+        const next = parseKeyPair(await readCertificateDirectory(directory, names), now());
         if (pair !== undefined && isSame(pair, next)) return false;
         pair = next;
         return true;

@@ -49,7 +49,7 @@ interface Metadata {
   readonly ownerReferences?: readonly object[];
 }
 
-const metadataOf = (body: Record<string, unknown>): Metadata => (body['metadata'] ?? {}) as Metadata;
+const metadataOf = (body: Record<string, unknown>): Metadata => body['metadata'] ?? {};
 const annotationsOf = (body: Record<string, unknown>) => metadataOf(body).annotations ?? {};
 const policyOf = ({ body }: DirectAnswer) => metadataOf(body).labels?.[POLICY_LABEL];
 
