@@ -128,6 +128,17 @@ it('answers the runtime without the API server, refuses what it does not know, a
     .toEqual(['ContainerBoundLate', 'ContainerRefused', 'ContainerUnchecked']);
 });
 
+it('lets new maps that replace others take no effect before the policies are known', async () => {
+  Object.assign(kernel.enforcer, { pending: true });
+  api.put('web', policySpec('/bin/server'));
+  api.broken = 503;
+  await Promise.all([runtime.serve([pod('web')], [container('old')]), agent.start()]);
+  expect(kernel.commits.count).toBe(0);
+  api.broken = undefined;
+  await expect.poll(() => kernel.commits.count).toBe(1);
+  expect(kernel.binder.container('old')?.state).toBe('enforced');
+});
+
 it('keeps each violation for its readers, exports it, and tells the first of a kind on the pod', async () => {
   api.put('web', policySpec('/bin/server'));
   const [plugin] = await Promise.all([runtime.serve(), agent.start()]);

@@ -92,9 +92,11 @@ export function createClusterAgent(parts: {
           timings: { watches: timings },
         });
 
+  const policiesKnown = Promise.withResolvers<undefined>();
   const node = createNodeAgent({
     ...{ options, kernel, journal, learner, notices, log, metrics },
     policy: (key) => watch.policy(key),
+    policiesKnown: policiesKnown.promise,
     policyOnItsWay: (key) => watch.bringUpToDate(key),
   });
   const watch = createPolicyWatch({ client, table, effect: node.effect, log, failures, timings });
@@ -118,7 +120,10 @@ export function createClusterAgent(parts: {
       Object.assign(health, { node, policies: watch });
       watch.start();
       // Before that, `isPromoted` would answer for none.
-      void watch.loaded.then(() => (isStopped ? undefined : learner?.start()));
+      void watch.loaded.then(() => {
+        policiesKnown.resolve(undefined);
+        return isStopped ? undefined : learner?.start();
+      });
       const patience = new AbortController();
       await Promise.race([
         watch.loaded,

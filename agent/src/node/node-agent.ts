@@ -47,6 +47,8 @@ export interface NodeAgentParts {
   readonly policy: (namespacedName: string) => WorkloadPolicy | undefined;
   /** Told what happens to containers. */
   readonly notices?: ContainerNotices;
+  /** Where policies come later than the runtime: new maps that replace others take no effect before. */
+  readonly policiesKnown?: Promise<void>;
   /** Brings a policy up to date that is on its way into the kernel. */
   readonly policyOnItsWay?: (namespacedName: string) => Promise<void>;
   readonly log: Logger;
@@ -54,7 +56,8 @@ export interface NodeAgentParts {
 }
 
 export function createNodeAgent(parts: NodeAgentParts): NodeAgent {
-  const { options, kernel, journal, learner, policy, notices = {}, policyOnItsWay, log, metrics } = parts;
+  const { options, kernel, journal, learner, policy, notices = {}, log, metrics } = parts;
+  const { policiesKnown, policyOnItsWay } = parts;
   const { enforcer, table, binder } = kernel;
   const { counters, failures } = metrics;
   const { nodeName } = options;
@@ -100,6 +103,15 @@ export function createNodeAgent(parts: NodeAgentParts): NodeAgent {
   };
 
   let following = false;
+  /** Lets the kernel decide by what it was given, and begins to read what it tells. */
+  const takeEffect = async (): Promise<void> => {
+    await enforcer.commit();
+    if (following) return;
+    following = true;
+    enforcer.startEvents(lookup, onEvents);
+    reading.start();
+    watch.start();
+  };
   const plugin = createNriPlugin({
     socketPath: options.nriSocketPath,
     pluginName: PLUGIN_NAME,
@@ -112,12 +124,18 @@ export function createNodeAgent(parts: NodeAgentParts): NodeAgent {
       failOpen: options.failOpen,
       events: {
         async onReconciled() {
-          await enforcer.commit();
-          if (following) return;
-          following = true;
-          enforcer.startEvents(lookup, onEvents);
-          reading.start();
-          watch.start();
+          if (!enforcer.pending || policiesKnown === undefined) {
+            await takeEffect();
+            return;
+          }
+          log.info({}, 'what decides on this node stays until the policies are known');
+          void policiesKnown.then(takeEffect).catch((error: unknown) => {
+            failures('take_effect');
+            log.error(
+              { err: error },
+              'the new program and maps cannot take effect; the old ones go on deciding',
+            );
+          });
         },
         onBoundLate,
         onRemove: (container) => reading.leave(container),
