@@ -1,12 +1,13 @@
 import { afterEach, expect, it } from 'vitest';
 import { startMetrics, type AgentMetrics, type MetricsSource } from './metrics.ts';
+import type { ReportSource } from './report-metrics.ts';
 
 let metrics: AgentMetrics | undefined;
 afterEach(() => metrics?.stop());
 
 function source(more: Partial<MetricsSource> = {}): MetricsSource {
   return {
-    outcomes: () => Promise.resolve({ denied: 3n, allowed: 2n ** 40n }),
+    outcomes: () => Promise.resolve({ denied: 3n, allowed: 2n ** 40n, violation_ring_full: 5n }),
     recursionMisses: () => 7n,
     attachment: { kind: 'lsm', programs: 'check_lsm', adopted: 'fresh', kernel: '6.12.0' },
     degraded: false,
@@ -19,12 +20,29 @@ function source(more: Partial<MetricsSource> = {}): MetricsSource {
   };
 }
 
+const NONE = { records: 0, occurrences: 0 };
+const REPORTS: ReportSource = {
+  logs: { violations: { size: { keys: 2, entries: 3 } } },
+  journal: { bytes: 1234, waiting: 4 },
+  export: {
+    waiting: 6,
+    counts: () => ({
+      exported: { records: 7, occurrences: 70 },
+      lost: { queue_full: { records: 8, occurrences: 80 }, refused: NONE, unconfirmed: NONE, stopped: NONE },
+      failures: 1,
+    }),
+  },
+};
+
 it('renders counters of the agent, of NRI and of the kernel', async () => {
   metrics = startMetrics();
   metrics.observe(source());
   metrics.counters.add('containers_refused');
   metrics.counters.add('containers_refused', 2);
+  metrics.counters.add('log_lines_dropped', 2);
   metrics.nri.increment('requests', 'StartContainer');
+  metrics.nri.answered?.('StartContainer', 0.003);
+  metrics.observeReports(REPORTS);
   metrics.failures('reconcile');
   const text = await metrics.text();
   for (const line of [
@@ -36,6 +54,20 @@ it('renders counters of the agent, of NRI and of the kernel', async () => {
     'runtime_enforcer_recursion_misses_total 7',
     'runtime_enforcer_attachment_info{kind="lsm",programs="check_lsm",adopted="fresh",kernel="6.12.0"} 1',
     'runtime_enforcer_degraded 0',
+    'runtime_enforcer_drops_total{place="violation_ring"} 5',
+    'runtime_enforcer_drops_total{place="log"} 2',
+    'runtime_enforcer_nri_answer_seconds_bucket{le="0.005",method="StartContainer"} 1',
+    'runtime_enforcer_nri_answer_seconds_bucket{le="0.002",method="StartContainer"} 0',
+    'runtime_enforcer_log_keys{log="violations"} 2',
+    'runtime_enforcer_log_entries{log="violations"} 3',
+    'runtime_enforcer_queue_depth{queue="journal"} 4',
+    'runtime_enforcer_queue_depth{queue="export"} 6',
+    'runtime_enforcer_journal_bytes 1234',
+    'runtime_enforcer_export_records_total 7',
+    'runtime_enforcer_export_occurrences_total 70',
+    'runtime_enforcer_export_failures_total 1',
+    'runtime_enforcer_export_lost_records_total{reason="queue_full"} 8',
+    'runtime_enforcer_export_lost_occurrences_total{reason="queue_full"} 80',
     'runtime_enforcer_policies{state="ready"} 2',
     'runtime_enforcer_containers{state="enforced"} 1',
     'runtime_enforcer_override_info{override="none"} 1',
@@ -44,7 +76,7 @@ it('renders counters of the agent, of NRI and of the kernel', async () => {
   ]) {
     expect(text.split('\n')).toContain(line);
   }
-  expect(text).toMatch(/runtime_enforcer_event_loop_delay_seconds\{quantile="1"\} [\d.e-]+/);
+  expect(text).toMatch(/runtime_enforcer_event_loop_delay_seconds\{share="1"\} [\d.e-]+/);
 });
 
 it('does not add up kernel counters over scrapes, nor keep states that are gone', async () => {

@@ -1,13 +1,9 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { observeLoopDelay } from '@runtime-enforcer/telemetry/loop-delay-metric';
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { NriCounter, NriCounters } from './nri/counters.ts';
+import { nriCounters } from './nri-metrics.ts';
+import type { NriCounters } from './nri/counters.ts';
+import { observeReports, type ReportSource } from './report-metrics.ts';
 import { AGENT_VERSION } from './version.ts';
-
-/** Resolution of the event loop's delay, in milliseconds. */
-const LOOP_DELAY_RESOLUTION_MS = 10;
-/** How long a delay counts as recent. */
-const LOOP_DELAY_WINDOW_MS = 60_000;
-const NANOSECONDS = 1e9;
 
 /** Everything that the agent counts by itself, and what a count means. */
 const COUNTERS = {
@@ -51,6 +47,16 @@ const COUNTERS = {
 
 export type CounterName = keyof typeof COUNTERS;
 
+/** Where something is dropped because there is no room for it, by the counter or the kernel's outcome that counts it. */
+const DROPS: Readonly<Record<string, CounterName | { readonly outcome: string }>> = {
+  learning_ring: { outcome: 'learning_ring_full' },
+  violation_ring: { outcome: 'violation_ring_full' },
+  violations_file: 'violation_lines_dropped',
+  violations_output: 'violation_lines_dropped_stdout',
+  journal: 'journal_entries_forgotten',
+  log: 'log_lines_dropped',
+};
+
 /** Counts by name; never throws. */
 export interface AgentCounters {
   add(name: CounterName, by?: number): void;
@@ -79,6 +85,8 @@ export interface AgentMetrics {
   readonly failures: (place: string) => void;
   /** Adds the metrics of a running enforcer. To be called once. */
   observe(source: MetricsSource): void;
+  /** Adds the metrics of what is kept and sent of violations. To be called once. */
+  observeReports(source: ReportSource): void;
   /** All metrics in Prometheus' text form. Never rejects: what cannot be read is left out. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -130,7 +138,12 @@ export function startMetrics(): AgentMetrics {
     },
     nri: nriCounters(registry),
     failures: (place) => failures.inc({ place }),
-    observe: (source) => observeEnforcer(registry, source, () => failures.inc({ place: 'metrics' })),
+    observeReports: (source) => observeReports(registry, source),
+    observe(source) {
+      const onFailure = (): void => failures.inc({ place: 'metrics' });
+      observeEnforcer(registry, source, onFailure);
+      observeDrops(registry, source, (name) => own.get(name)?.value ?? 0, onFailure);
+    },
     text: () => registry.metrics(),
     contentType: registry.contentType,
     stop: stopLoopDelay,
@@ -141,60 +154,26 @@ function sentence(help: string): string {
   return `${help.charAt(0).toUpperCase()}${help.slice(1)}.`;
 }
 
-function nriCounters(registry: Registry): NriCounters {
-  const make = (name: string, help: string, labelNames: readonly string[]): Counter =>
-    new Counter({
-      name: `runtime_enforcer_nri_${name}_total`,
-      help,
-      labelNames: [...labelNames],
-      registers: [registry],
-    });
-  const metrics: Readonly<Record<NriCounter, Counter>> = {
-    connects: make('connects', 'Connections made to the NRI socket.', []),
-    disconnects: make('disconnects', 'Connections to the NRI socket that ended.', []),
-    requests: make('requests', 'Calls of the container runtime.', ['method']),
-    errors: make('errors', 'Calls of the container runtime that were answered with an error.', ['method']),
-    deadline_exceeded: make('deadline_exceeded', 'Calls that were answered because their time had run out.', [
-      'method',
-    ]),
-    malformed_frames: make('malformed_frames', 'Input from the NRI socket that was not understood.', []),
-  };
-  return {
-    increment(counter, method) {
-      metrics[counter].inc(method === undefined ? {} : { method });
-    },
-  };
-}
-
-function observeLoopDelay(registry: Registry): () => void {
-  const histogram = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
-  histogram.enable();
-  let previousMax = 0;
-  const timer = setInterval(() => {
-    previousMax = histogram.max;
-    histogram.reset();
-  }, LOOP_DELAY_WINDOW_MS);
-  timer.unref();
-  const seconds = (nanoseconds: number): number =>
-    Number.isFinite(nanoseconds) ? nanoseconds / NANOSECONDS : 0;
-  new Gauge({
-    name: 'runtime_enforcer_event_loop_delay_seconds',
-    help: 'How late the event loop was, beyond its 10 ms clock, in the last one to two minutes.',
-    labelNames: ['quantile'],
+function observeDrops(
+  registry: Registry,
+  source: MetricsSource,
+  count: (name: CounterName) => number,
+  onFailure: () => void,
+): void {
+  new Counter({
+    name: 'runtime_enforcer_drops_total',
+    help: 'Records and lines for which there was no room, by place. What the kernel counts is counted all the same.',
+    labelNames: ['place'],
     registers: [registry],
-    collect() {
-      const clock = LOOP_DELAY_RESOLUTION_MS / 1000;
-      for (const quantile of [50, 99]) {
-        const delay = seconds(histogram.percentile(quantile)) - clock;
-        this.set({ quantile: String(quantile / 100) }, Math.max(delay, 0));
+    async collect() {
+      const outcomes = await source.outcomes().catch(onFailure);
+      this.reset();
+      for (const [place, by] of Object.entries(DROPS)) {
+        if (typeof by === 'string') this.inc({ place }, count(by));
+        else if (outcomes !== undefined) this.inc({ place }, Number(outcomes[by.outcome] ?? 0n));
       }
-      this.set({ quantile: '1' }, Math.max(seconds(Math.max(previousMax, histogram.max)) - clock, 0));
     },
   });
-  return () => {
-    clearInterval(timer);
-    histogram.disable();
-  };
 }
 
 function observeEnforcer(registry: Registry, source: MetricsSource, onFailure: () => void): void {

@@ -24,6 +24,14 @@ export interface TextAnswer {
   readonly text: string;
 }
 
+/** Whether somebody may read: `unknown` for who did not say who it is. */
+export type Access = 'granted' | 'unknown' | 'forbidden';
+
+const REFUSED: Readonly<Record<Exclude<Access, 'granted'>, TextAnswer>> = {
+  unknown: { status: 401, text: 'a bearer token of the cluster is needed\n' },
+  forbidden: { status: 403, text: 'this may not be read with that token\n' },
+};
+
 /** A small server of texts. */
 export interface HttpEndpoint {
   /** Resolves with the port. Rejects with the error of the socket. */
@@ -43,16 +51,20 @@ export function createHttpEndpoint(options: {
   address: EndpointAddress;
   answer: (path: string) => Promise<TextAnswer | undefined> | TextAnswer | undefined;
   nothing: string;
+  /** Who may read, by the `Authorization` header; everybody when left out. A rejection lets nobody in. */
+  authorize?: (authorization: string | undefined) => Promise<Access>;
   certificates?: CertificateStore;
   /** Told of a pair that could not be taken. */
   onRefused?: (error: unknown) => void;
 }): HttpEndpoint {
-  const { address, answer, nothing, certificates, onRefused } = options;
+  const { address, answer, nothing, authorize, certificates, onRefused } = options;
   let server: Server | HttpsServer | undefined;
   let endChanges: (() => void) | undefined;
 
-  const answerTo = async ({ method, url }: IncomingMessage): Promise<TextAnswer> => {
+  const answerTo = async ({ method, url, headers }: IncomingMessage): Promise<TextAnswer> => {
     try {
+      const access = (await authorize?.(headers.authorization)) ?? 'granted';
+      if (access !== 'granted') return REFUSED[access];
       const isRead = method === 'GET' || method === 'HEAD';
       const found = isRead ? await answer(url?.split('?', 1)[0] ?? '') : undefined;
       return found ?? { status: 404, text: nothing };

@@ -1,5 +1,5 @@
 import type { CertificateStore } from '@runtime-enforcer/certs/certificate-store';
-import { createHttpEndpoint, type EndpointAddress, type HttpEndpoint } from './http-endpoint.ts';
+import { type Access, createHttpEndpoint, type EndpointAddress, type HttpEndpoint } from './http-endpoint.ts';
 
 /** Metrics in Prometheus' text form, such as a registry of prom-client gives them. */
 export interface MetricsText {
@@ -11,6 +11,8 @@ export interface MetricsText {
 export function createMetricsEndpoint(options: {
   address: EndpointAddress;
   metrics: MetricsText;
+  /** See {@link createHttpEndpoint}. */
+  authorize?: (authorization: string | undefined) => Promise<Access>;
   certificates?: CertificateStore;
   onRefused?: (error: unknown) => void;
 }): HttpEndpoint {

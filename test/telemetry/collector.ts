@@ -16,6 +16,8 @@ const VALID_MS = 3_600_000;
 /** A running collector with the bundled configuration. */
 export interface Collector {
   readonly port: number;
+  /** Where Prometheus would scrape. */
+  readonly metricsPort: number;
   readonly process: ServerProcess;
   /** What Prometheus would scrape. */
   metrics(): Promise<string>;
@@ -92,6 +94,7 @@ export async function startCollector(
   }
   return {
     port: otlp,
+    metricsPort,
     process,
     metrics,
     async value(name, labels) {

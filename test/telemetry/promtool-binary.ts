@@ -5,7 +5,7 @@ import { openPrivateApt } from '../vm/debian.ts';
 import type { Progress } from '../vm/progress.ts';
 
 const SUITE = 'trixie';
-const PACKAGE = 'prometheus';
+const PACKAGE = 'promtool';
 const RECIPE = '1';
 
 /** Prometheus' checking tool as Debian packages it, unpacked into the cache. @returns the program's path */

@@ -20,6 +20,8 @@ export type NriCounter =
 /** Where the plugin counts; `method` is given with the three counters that have one. Must not throw. */
 export interface NriCounters {
   increment(counter: NriCounter, method?: NriMethod): void;
+  /** Told how long the runtime waited for each answer. */
+  answered?(method: NriMethod, seconds: number): void;
 }
 
 /** A method name as a label of bounded cardinality. */

@@ -171,6 +171,7 @@ export function startNriSession(options: {
   const handle = async (call: TtrpcCall): Promise<Uint8Array> => {
     const method = nriMethodLabel(call.method);
     counters.increment('requests', method);
+    const start = performance.now();
     try {
       return await dispatch(call);
     } catch (error) {
@@ -178,6 +179,8 @@ export function startNriSession(options: {
       if (error instanceof DeadlineExceededError) counters.increment('deadline_exceeded', method);
       if (method !== 'other') log.error({ err: error, method }, 'an NRI call was answered with an error');
       throw error;
+    } finally {
+      counters.answered?.(method, (performance.now() - start) / 1_000);
     }
   };
 
