@@ -3,7 +3,7 @@ import { certificateStore, type CertificateStore } from '@runtime-enforcer/certs
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import { createHealthEndpoint } from '@runtime-enforcer/telemetry/health-endpoint';
 import { createLogExport, type LogExport } from '@runtime-enforcer/telemetry/log-export';
-import { tlsFromFiles, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
+import { tlsFromFiles, tlsFromStore, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
 import type { ClusterOptions, OtlpOptions } from '../commands/cluster-options.ts';
 import { CommandError } from '../commands/command-error.ts';
 import { startTelling, type RunContext } from '../commands/run-context.ts';
@@ -49,7 +49,8 @@ export async function startCluster(context: RunContext, cluster: ClusterOptions)
   const { client } = api;
   stops.add('API client', CLIENT_STOP_MS, () => api.close());
   const certificates = await openCertificates(context, cluster);
-  const exporter = cluster.otlp === undefined ? undefined : await openExport(context, cluster.otlp);
+  const exporter =
+    cluster.otlp === undefined ? undefined : await openExport(context, cluster, cluster.otlp, certificates);
 
   const health = createNodeHealth();
   if (cluster.healthAddress !== undefined) {
@@ -116,9 +117,20 @@ async function openCertificates(
   return store;
 }
 
-async function openExport(context: RunContext, otlp: OtlpOptions): Promise<LogExport> {
+async function openExport(
+  context: RunContext,
+  cluster: ClusterOptions,
+  otlp: OtlpOptions,
+  certificates: CertificateStore | undefined,
+): Promise<LogExport> {
   const { options, log, stops } = context;
-  const tls = await openCollectorTls(context, otlp);
+  // The product's own collector knows the product's authority, and takes records from whoever has its certificates.
+  const isOwn =
+    cluster.grpcCertificateDirectory !== undefined &&
+    otlp.caFile === join(cluster.grpcCertificateDirectory, 'ca.crt') &&
+    otlp.clientCertificateFile === undefined;
+  const tls =
+    isOwn && certificates !== undefined ? tlsFromStore(certificates) : await openCollectorTls(context, otlp);
   try {
     const exporter = createLogExport({
       target: { protocol: otlp.protocol, endpoint: otlp.endpoint, ...(tls && { tls }) },
