@@ -45,6 +45,29 @@ describe('the metrics endpoint', () => {
     expect((await answerOf(url)).status).toBe(500);
   });
 
+  it('lets in whom it should, and nobody when that cannot be found out', async () => {
+    const endpoint = createMetricsEndpoint({
+      address: ADDRESS,
+      metrics: METRICS,
+      authorize: (authorization) =>
+        authorization === 'broken'
+          ? Promise.reject(new Error('away'))
+          : Promise.resolve(
+              authorization === undefined ? 'unknown' : authorization === 'a' ? 'granted' : 'forbidden',
+            ),
+    });
+    const url = `http://127.0.0.1:${await endpoint.start()}/metrics`;
+    stops.push(() => endpoint.stop());
+    expect((await answerOf(url)).status).toBe(401);
+    for (const [authorization, status] of [
+      ['a', 200],
+      ['b', 403],
+      ['broken', 500],
+    ] as const) {
+      expect((await answerOf(url, { headers: { authorization } })).status).toBe(status);
+    }
+  });
+
   it('rejects where the address is taken', async () => {
     const first = createMetricsEndpoint({ address: ADDRESS, metrics: METRICS });
     const port = await first.start();
