@@ -7,6 +7,7 @@ import { openCri, type Cri } from '../runtime/cri.ts';
 import { startEnforcer, type Enforcer } from '../runtime/enforcer.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { execIn, removePod, runPod, type Execution, type Pod, type PodSpec } from '../runtime/pod.ts';
+import { playToTheEnd } from './ending.ts';
 import { narration, type Narration } from './narration.ts';
 
 const CONTAINER = 'shop';
@@ -140,11 +141,4 @@ async function expectDenied(scene: Scene, pod: Pod, program: string): Promise<vo
   scene.tell.expect(denied, `${program} failed: Operation not permitted`);
 }
 
-try {
-  await main();
-} catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
-  process.stdout.write(`\nThis did not go as told: ${message}\n`);
-  // The agent still runs, and would keep us.
-  process.exit(1);
-}
+await playToTheEnd(main);
