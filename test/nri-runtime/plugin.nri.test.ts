@@ -11,7 +11,7 @@ import {
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { printProgress } from '../vm/progress.ts';
-import { type NriRuntime, type NriRuntimeOptions, startNriRuntime } from './nri-runtime.ts';
+import { type NriRuntime, type NriRuntimeOptions, startNriRuntime, type Told } from './nri-runtime.ts';
 import { NRI_MODULES, nriRuntimeBinary, type NriVersion } from './nri-runtime-binary.ts';
 
 /** NRI splits a message that is larger than this. */
@@ -88,6 +88,12 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       expect(synchronized).not.toHaveProperty('error');
       await taken(runtime);
       return { runtime, ...observed };
+    }
+
+    async function startOneByOne(runtime: NriRuntime, over: AbortSignal): Promise<readonly Told[]> {
+      const answers: Told[] = [];
+      while (!over.aborted) answers.push(await runtime.startContainer(0));
+      return answers;
     }
 
     /** The runtime asks a plugin only from some time after its Synchronize on, and lets containers start until then. */
@@ -234,6 +240,36 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
         expect(events).toEqual(['connected', 'disconnected', 'connected']);
       },
     );
+
+    it('leave no container unasked while everything is taken over once more', async () => {
+      const states: number[] = [];
+      const { runtime, plugin } = await inService(
+        {
+          synchronize: (_, containers) => Promise.resolve(void states.push(containers.length)),
+          startContainer: () => Promise.reject(new Error('refused')),
+        },
+        { containers: 3 },
+      );
+      const over = new AbortController();
+      const starting = startOneByOne(runtime, over.signal);
+      try {
+        for (const round of [1, 2]) {
+          await plugin.resynchronize();
+          expect(await runtime.synchronized()).not.toHaveProperty('error');
+          // The connection that was replaced goes only after a while.
+          await eventually('one connection is left', () =>
+            runtime.log().split('connection to plugin').length > round ? true : undefined,
+          );
+        }
+      } finally {
+        over.abort();
+      }
+      const answers = await starting;
+      expect(answers.length).toBeGreaterThan(100);
+      expect(answers.filter(({ error }) => error?.includes('refused') !== true)).toEqual([]);
+      expect(states).toEqual([3, 3, 3]);
+      expect(plugin.connected).toBe(true);
+    });
 
     it('answer a thousand starts that come at once', async () => {
       let starts = 0;
