@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createGracePeriod } from '../kernel/grace-period.ts';
 import { EXAMPLE_FACTS, exampleLog, openExampleMaps } from '../kernel/kernel-maps-example.ts';
+import { CONTAINER_LAYOUT } from '../kernel/gen/abi.ts';
 import { loadNative } from '../kernel/native.ts';
 import { createNodeSettings } from '../kernel/node-settings.ts';
 import { examplePolicy, isListed, wordOf } from '../policies/policy-example.ts';
@@ -131,6 +132,33 @@ describe('kernel binder', () => {
     await binder.policyChanged('shop/web');
     expect(binder.container(example.container.id)?.state).toBe('unbound');
     expect(inKernel(example)).toBeUndefined();
+  });
+
+  it('puts right at a reconcile what the maps say otherwise, and takes out what nobody accounts for', async () => {
+    await table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    const example = await start({ labels: WEB });
+    const agent = await makeAgent();
+    await agent.table.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    await agent.binder.bind(example.pod, example.container);
+    await reconcile(agent, example);
+    const policy = inKernel(example)?.policy;
+    const { slot = 0, cgroupId = 0n } = agent.binder.container(example.container.id) ?? {};
+    const key = Buffer.alloc(8);
+    key.writeBigUInt64LE(cgroupId);
+    opened.maps.cgroups.delete(key);
+    const number = Buffer.alloc(4);
+    number.writeUInt32LE(slot);
+    opened.maps.containers.update(number, new Uint8Array(CONTAINER_LAYOUT.size));
+    expect(inKernel(example)).toBeUndefined();
+    const stray = Buffer.alloc(8);
+    stray.writeBigUInt64LE(999_999_999n);
+    number.writeUInt32LE(3);
+    opened.maps.cgroups.update(stray, number);
+    const report = await reconcile(agent, example);
+    expect(report.repaired.map(({ state }) => state)).toEqual(['enforced']);
+    expect(report.strays).toBe(1);
+    expect(inKernel(example)?.policy).toBe(policy);
+    expect(await reconcile(agent, example)).toMatchObject({ repaired: [], strays: 0, kept: 1 });
   });
 
   it('never binds the pod of the agent, whatever its labels say', async () => {
