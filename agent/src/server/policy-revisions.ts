@@ -23,7 +23,10 @@ export interface PolicyRevisions {
 /** @param states by `namespace/name` */
 export function createPolicyRevisions(
   states: () => ReadonlyMap<string, PolicyState>,
-  { maxRemoved = MAX_REMOVED, incarnation = randomUUID() } = {},
+  {
+    maxRemoved = MAX_REMOVED,
+    incarnation = randomUUID(),
+  }: { maxRemoved?: number; incarnation?: string } = {},
 ): PolicyRevisions {
   // By sequence: what changes is put last.
   const revisions = new Map<string, Revision>();
