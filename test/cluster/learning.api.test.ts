@@ -1,15 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ClusterLearner, createClusterLearner } from '@runtime-enforcer/agent/learning/cluster-learner';
-import { parseLearningSelector } from '@runtime-enforcer/agent/learning/learning-selector';
+import type { ClusterLearner } from '@runtime-enforcer/agent/learning/cluster-learner';
 import type { OwnedWorkload } from '@runtime-enforcer/agent/learning/owner-chain';
 import { createProposalWriter, type WriterTimings } from '@runtime-enforcer/agent/learning/proposal-writer';
-import { createCumulativeLog } from '@runtime-enforcer/agent/violations/cumulative-log';
-import type { BoundContainer } from '@runtime-enforcer/agent/containers/bound-container';
-import type { RecordKey, SeenEntry } from '@runtime-enforcer/agent/kernel/enforcer';
 import type { ExecutablePath } from '@runtime-enforcer/api/executable-path';
 import { PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
 import { MAX_LEARNED_PATHS } from '@runtime-enforcer/api/limits';
-import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import { ApiError } from '@runtime-enforcer/kube/api-error';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
@@ -26,35 +21,14 @@ import { type ControlPlane, type ServiceAccountClient, startControlPlane } from 
 import { installCustomResources, WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type LearnerAgent, startLearnerAgent } from './learner-agent.ts';
-import { syntheticContainer, syntheticExec, type SyntheticPod } from './synthetic-exec.ts';
+import { allowedIn, FAST, LEARNING_RULES, localLearner, type LocalLearner } from './local-learner.ts';
+import { syntheticContainer, type SyntheticPod } from './synthetic-exec.ts';
 
 const DEPLOYMENTS: Resource = { group: 'apps', version: 'v1', plural: 'deployments' };
 const REPLICA_SETS: Resource = { ...DEPLOYMENTS, plural: 'replicasets' };
 const SELECTOR = '{"matchLabels":{"learn":"yes"}}';
 const STORM_MS = 10_000;
 const GROUP = WORKLOAD_POLICIES.group;
-/** What learning needs of the API, and nothing else. */
-const LEARNING_RULES = [
-  { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-  {
-    apiGroups: ['apps'],
-    resources: ['replicasets', 'deployments', 'statefulsets', 'daemonsets'],
-    verbs: ['get'],
-  },
-  { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: ['get'] },
-  { apiGroups: [GROUP], resources: ['workloadpolicies'], verbs: ['get'] },
-  {
-    apiGroups: [GROUP],
-    resources: ['workloadpolicyproposals'],
-    verbs: ['get', 'list', 'watch', 'create', 'update'],
-  },
-];
-const FAST: Partial<WriterTimings> = {
-  ...{ gatherMs: 100, intervalMs: 300, writesPerSecond: 20, promotedMs: 300, brokenMs: 300 },
-  backOff: { baseMs: 100, maxMs: 1_000, jitter: 1 },
-};
-
 let plane: ControlPlane;
 let proxy: FaultProxy;
 let account: ServiceAccountClient;
@@ -149,12 +123,6 @@ async function proposalOf(namespace: string, name: string): Promise<KubeObject |
   }
 }
 
-function allowedIn(proposal: KubeObject | undefined): readonly string[] {
-  const spec = proposal?.['spec'] as
-    { rulesByContainer?: Record<string, { executables: { allowed: string[] } }> } | undefined;
-  return spec?.rulesByContainer?.['main']?.executables.allowed ?? [];
-}
-
 const allowed = async (namespace: string, name: string) => allowedIn(await proposalOf(namespace, name));
 
 async function hasPath(namespace: string, name: string, path: string): Promise<void> {
@@ -178,44 +146,10 @@ async function agent(nodeName: string, writer: Partial<WriterTimings> = FAST): P
   return started;
 }
 
-function learnerHere(promoted: ReadonlySet<string> = new Set()) {
-  const counts = new Map<string, number>();
-  const problems: string[] = [];
-  const note = (fields: object, message: string) =>
-    void problems.push(`${message} ${JSON.stringify(fields)}`);
-  const containers: BoundContainer[] = [];
-  const learner = createClusterLearner({
-    client: account.client,
-    nodeName: 'here',
-    selector: parseLearningSelector(SELECTOR) ?? [],
-    isPromoted: (namespace, name) => promoted.has(`${namespace}/${name}`),
-    observations: createCumulativeLog<NodeObservation>({ incarnation: 'here' }),
-    containers: () => containers,
-    readRunning: () =>
-      Promise.resolve([{ pid: 1, path: Buffer.from('/bin/runs'), kind: 'file', otherMountNamespace: false }]),
-    log: { debug: note, info: note, warn: note, error: note },
-    counters: {
-      add: (name, by = 1) => void counts.set(name, (counts.get(name) ?? 0) + by),
-      value: (name) => counts.get(name) ?? 0,
-    },
-    timings: { writer: FAST },
-  });
-  learners.push(learner);
-  const exec = (from: SyntheticPod, path: string) =>
-    learner.events([syntheticExec(syntheticContainer(from), path)]);
-  let repeats = 1n;
-  /** The same exec, as the kernel counts it. */
-  const repeat = (from: SyntheticPod, path: string): void => {
-    const container = syntheticContainer(from);
-    const key = `${container.containerId} ${path}` as RecordKey;
-    const nowMs = Date.now();
-    const entry: SeenEntry = {
-      ...{ key, slot: 1, generation: 1, container, pathHash: 1n, mode: undefined, reason: undefined },
-      ...{ count: ++repeats, firstMs: nowMs, lastMs: nowMs },
-    };
-    learner.counts([entry]);
-  };
-  return { learner, counts, problems, containers, exec, repeat };
+function learnerHere(): LocalLearner {
+  const local = localLearner(account.client, SELECTOR);
+  learners.push(local.learner);
+  return local;
 }
 
 describe('many agents', () => {
@@ -527,11 +461,11 @@ describe('learning', () => {
   it('says who may not read or write, and goes on when it may', async () => {
     const namespace = await namespaceOf('forbidden');
     const web = await deployedPod(namespace, 'web');
-    const { learner, exec, counts, problems } = learnerHere();
+    const { learner, exec, counts, lines } = learnerHere();
     proxy.setFault((line) => (line.includes('/pods/') ? { status: 403 } : undefined));
     await learner.start();
     exec(web, '/bin/server');
-    await eventually('a report', () => problems.find((problem) => problem.includes('pods and their owners')));
+    await eventually('a report', () => lines.find((line) => line.includes('pods and their owners')));
     proxy.setFault((line) => (line.startsWith('POST') ? { status: 403 } : undefined));
     await eventually('a failed write', () => ((counts.get('proposal_failures') ?? 0) > 0 ? true : undefined));
     proxy.setFault(undefined);
