@@ -1,4 +1,5 @@
 import { copyFile, mkdir, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
@@ -15,6 +16,9 @@ const BUILT = [
   join(HERE, '../bpf/build/enforcer.bpf.o'),
   join(HERE, '../bpf/build/probe.bpf.o'),
 ];
+
+/** Its module for `import` loads gRPC at run time in a way that no bundler sees; the one for `require` does not. */
+const OTLP_GRPC = '@opentelemetry/otlp-grpc-exporter-base';
 
 /**
  * Bundles the agent into `dist`: `agent.mjs`, the thread that reads large policy files, the addon and the kernel
@@ -38,6 +42,7 @@ async function bundleAgent(): Promise<void> {
     minifyWhitespace: true,
     keepNames: true,
     external: ['*.node'],
+    alias: { [OTLP_GRPC]: createRequire(join(HERE, '../telemetry/package.json')).resolve(OTLP_GRPC) },
     banner: { js: BANNER },
     logLevel: 'warning',
   });
