@@ -148,7 +148,8 @@ function objectOf(json: unknown): KubeObject | undefined {
   return { ...json, metadata: { ...json['metadata'], name: '' } };
 }
 
-function userOf(json: unknown): RequestUser {
+/** Who a review says that somebody is; what is missing is empty. */
+export function userOf(json: unknown): RequestUser {
   const { username, uid, groups, extra } = isJsonObject(json) ? json : {};
   return {
     username: textOf(username),
