@@ -46,6 +46,8 @@ export interface Place {
   enter(program: string, ...argv: readonly string[]): Promise<Entered>;
   /** The same in the mount namespace only, from a cgroup outside: as nsenter does. */
   enterMounts(program: string, ...argv: readonly string[]): Promise<Entered>;
+  /** The same from a given cgroup. */
+  enterFrom(cgroup: string, program: string, ...argv: readonly string[]): Promise<Entered>;
   close(): Promise<void>;
 }
 
@@ -108,6 +110,8 @@ export async function makePlace(kernel: Kernel, name: string): Promise<Place> {
       await entered(`${PROGRAMS}/${program}`, argv, { ENTER_CGROUP: cgroup, ENTER_PID: String(pid) }),
     enterMounts: async (program, ...argv) =>
       await entered(`${PROGRAMS}/${program}`, argv, { ENTER_PID: String(pid) }),
+    enterFrom: async (from, program, ...argv) =>
+      await entered(`${PROGRAMS}/${program}`, argv, { ENTER_CGROUP: from, ENTER_PID: String(pid) }),
     async close() {
       await ended(child);
       await run('umount', [`${root}/mnt`]);

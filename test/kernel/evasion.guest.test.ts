@@ -1,5 +1,5 @@
-import { deepStrictEqual, strictEqual } from 'node:assert/strict';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import { mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { DENIED, RUNS } from './attempts.ts';
 import { bindPlace, enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
@@ -8,6 +8,11 @@ import { exactAttachments, openKernel, type Kernel } from './kernel.ts';
 
 const ALLOWED = '/usr/bin/allowed';
 const FORBIDDEN = '/usr/bin/forbidden';
+/** The guest's own loader, and the library that its smallest programs need. */
+const LOADERS: Partial<Record<NodeJS.Architecture, { readonly loader: string; readonly library: string }>> = {
+  x64: { loader: '/lib64/ld-linux-x86-64.so.2', library: '/lib/x86_64-linux-gnu/libc.so.6' },
+  arm64: { loader: '/lib/ld-linux-aarch64.so.1', library: '/lib/aarch64-linux-gnu/libc.so.6' },
+};
 
 for (const kind of exactAttachments()) {
   describe(`who enters from outside, and files with several names, by ${kind}`, () => {
@@ -24,7 +29,7 @@ for (const kind of exactAttachments()) {
       await enforce(
         kernel,
         place,
-        policyOf('evasion', 'protect', [...LISTED, '/srv/bound/allowed', '/srv/file']),
+        policyOf('evasion', 'protect', [...LISTED, '/srv/bound/allowed', '/srv/file', '/opt/loader']),
       );
       await mkdir(`${inside}/tmp/jail/usr/bin`, { recursive: true });
       await writeFile(`${inside}/tmp/jail${ALLOWED}`, await readFile(`${PROGRAMS}/marker`), { mode: 0o755 });
@@ -64,6 +69,28 @@ for (const kind of exactAttachments()) {
       });
       strictEqual(counted['escaped_cgroup'], 4, JSON.stringify(counted));
       strictEqual(counted['bootstrap'], undefined);
+    });
+
+    it('field 29: known gap: an inner runtime takes its programs out of the cgroup and the mount namespace: untracked', async () => {
+      const beside = `${kernel.tree.root}/k/inner-${kind}`;
+      await mkdir(beside);
+      const attempt = ['user-pivot', '/tmp/jail', ALLOWED] as const;
+      const both = await kernel.counted(async () => {
+        const { code, stdout, stderr } = await place.enterFrom(beside, 'attack', ...attempt);
+        strictEqual(code, 0, stdout + stderr);
+      });
+      ok((both['untracked'] ?? 0) >= 1, JSON.stringify(both));
+      strictEqual(both['denied'], undefined);
+      // Either step alone does not take it out.
+      const namespaceOnly = await kernel.counted(async () =>
+        strictEqual((await place.enter('attack', ...attempt)).code, 66),
+      );
+      strictEqual(namespaceOnly['other_mount_namespace'], 1, JSON.stringify(namespaceOnly));
+      const cgroupOnly = await kernel.counted(async () =>
+        strictEqual((await place.enterFrom(beside, 'attack', 'plain', FORBIDDEN)).code, 66),
+      );
+      strictEqual(cgroupOnly['escaped_cgroup'], 1, JSON.stringify(cgroupOnly));
+      await rmdir(beside);
     });
 
     it('field 36: denies the mount namespace of a container without a policy', async () => {
@@ -120,6 +147,26 @@ for (const kind of exactAttachments()) {
       await writeFile(`${inside}/tmp/script`, `#!${FORBIDDEN}\n`, { mode: 0o755 });
       const counted = await kernel.counted(async () => strictEqual(await place.exec('/tmp/script'), 'EPERM'));
       deepStrictEqual([counted['denied'], counted['allowed']], [1, undefined]);
+    });
+
+    it('field 15: known gap: a listed loader starts a file that nobody may execute; one that is not listed is denied', async () => {
+      const { loader, library } = LOADERS[process.arch] ?? {};
+      if (loader === undefined || library === undefined)
+        throw new Error(`no loader known of ${process.arch}`);
+      await mkdir(`${inside}/opt/lib`);
+      await writeFile(`${inside}/opt/lib/libc.so.6`, await readFile(library), { mode: 0o755 });
+      for (const name of ['loader', 'other-loader'])
+        await writeFile(`${inside}/opt/${name}`, await readFile(loader), { mode: 0o755 });
+      await writeFile(`${inside}/opt/quiet`, await readFile('/usr/bin/true'), { mode: 0o644 });
+      const load = ['--library-path', '/opt/lib', '/opt/quiet'];
+      const counted = await kernel.counted(async () => {
+        strictEqual(await place.exec('/opt/quiet'), 'EACCES');
+        strictEqual(await place.exec('/opt/loader', ...load), 'ran', place.output());
+        strictEqual(await place.exec('/opt/other-loader', ...load), 'EPERM');
+      });
+      // Of the file itself the kernel asks nobody.
+      deepStrictEqual([counted['allowed'], counted['denied']], [1, 1]);
+      await kernel.event({ text: '/opt/other-loader' });
     });
 
     it('field 50: denies the same program every time', async () => {

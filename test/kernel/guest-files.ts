@@ -4,6 +4,8 @@ export const OBJECTS = {
   enforcer: '/run/payload/enforcer.bpf.o',
   /** The same program built another time: other bytes, the same maps. */
   rebuilt: '/run/payload/rebuilt.bpf.o',
+  /** The same program of the ABI 1000. */
+  otherAbi: '/run/payload/other-abi.bpf.o',
   probe: '/run/payload/probe.bpf.o',
 } as const;
 

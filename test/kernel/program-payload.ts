@@ -22,6 +22,7 @@ export async function programPayload(): Promise<readonly PayloadItem[]> {
     { path: OBJECTS.addon, source: join(REPOSITORY, 'agent/native/build/enforcer_native.node') },
     { path: OBJECTS.enforcer, source: join(bpf, 'enforcer.bpf.o') },
     { path: OBJECTS.rebuilt, source: join(bpf, 'enforcer-other-build.bpf.o') },
+    { path: OBJECTS.otherAbi, source: join(bpf, 'enforcer-other-abi.bpf.o') },
     { path: OBJECTS.probe, source: join(bpf, 'probe.bpf.o') },
     ...GUEST_PROGRAMS.map((name) => ({ path: `${PROGRAMS}/${name}`, source: programs[name] })),
   ];
