@@ -22,6 +22,7 @@ const RINGS: readonly Ring[] = [
   { name: 'telemetry', run: ringModule('test/telemetry/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
+  { name: 'node', run: ringModule('test/node/ring.ts') },
   { name: 'compat', run: ringModule('test/cluster/compat-ring.ts'), isByNameOnly: true },
 ];
 

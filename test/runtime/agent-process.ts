@@ -11,7 +11,7 @@ const READY = 'agent is ready';
 const START_BUDGET_MS = 150_000;
 const TAIL_LINES = 12;
 
-/** One line of the agent's log, which is JSON on its standard error. */
+/** One line of the agent's log, which is JSON: on its standard error, or in a cluster on its standard output. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
 export interface AgentProcess {
@@ -46,7 +46,12 @@ export function spawnAgent(
   const log: LogRecord[] = [];
   const messages: string[] = [];
   const output: string[] = [];
-  createInterface({ input: child.stdout }).on('line', (line) => output.push(line));
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    // In a cluster the agent logs there; only its log names a component.
+    const record = parseRecord(line);
+    if (record?.['component'] === undefined) output.push(line);
+    else log.push(record);
+  });
   createInterface({ input: child.stderr }).on('line', (line) => {
     const record = parseRecord(line);
     if (record === undefined) messages.push(line);

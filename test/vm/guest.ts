@@ -36,6 +36,8 @@ export interface GuestOptions {
    * `/run/containerd.pid`, its log in `/var/log/containerd.log`.
    */
   containerd?: boolean;
+  /** A network card: the host is 10.0.2.2 for a guest that takes 10.0.2.15 (test/node/host-network.ts). */
+  network?: boolean;
   payload: readonly PayloadItem[];
   /** Runs as root, found in PATH, in `/`. */
   command: readonly string[];
@@ -96,6 +98,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
       memoryMib: options.memoryMib ?? DEFAULT_MEMORY_MIB,
       append: options.append ?? '',
       instructionCounted,
+      hasNetwork: options.network ?? false,
     };
     const output = guestOutput(mark, options.onLine ?? (() => undefined));
     const ended = await runGuestProcess({

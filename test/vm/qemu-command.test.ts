@@ -10,6 +10,7 @@ const machine: Machine = {
   memoryMib: 1_024,
   append: '',
   instructionCounted: false,
+  hasNetwork: false,
 };
 
 const valueOf = (args: string[], option: string): string | undefined => args[args.indexOf(option) + 1];
@@ -24,6 +25,11 @@ describe('qemuArguments', () => {
     expect(valueOf(args, '-smp')).toBe('2');
     expect(valueOf(args, '-m')).toBe('1024');
     expect(valueOf(args, '-drive')).toContain('snapshot=on');
+  });
+
+  it('has a network only where that is asked for', () => {
+    expect(qemuArguments(machine).join(' ')).not.toContain('virtio-net');
+    expect(qemuArguments({ ...machine, hasNetwork: true }).join(' ')).toContain('virtio-net-pci');
   });
 
   it('puts the console on the first serial port and the output on the second', () => {

@@ -11,6 +11,8 @@ export interface Machine {
   append: string;
   /** Guest time is the number of executed instructions, on one processor. */
   instructionCounted: boolean;
+  /** A network card behind which the host is 10.0.2.2, and the guest 10.0.2.15 once it says so. */
+  hasNetwork: boolean;
 }
 
 /**
@@ -21,7 +23,7 @@ const KERNEL_COMMAND_LINE =
   'console=ttyS0 quiet panic=-1 random.trust_cpu=on mitigations=off cryptomgr.notests no5lvl nokaslr';
 
 /**
- * QEMU's arguments: a machine without network or display whose second serial port is QEMU's own standard output. It
+ * QEMU's arguments: a machine without display, and unless asked for without network, whose second serial port is QEMU's own standard output. It
  * ends when the guest powers off, resets or panics. Hardware virtualisation is never asked for: where it is nested it
  * may hang, and software emulation boots these guests in seconds everywhere.
  *
@@ -41,6 +43,9 @@ export function qemuArguments(machine: Machine): string[] {
     ...['-kernel', machine.kernelImage, '-initrd', machine.initramfs],
     ...['-append', `${KERNEL_COMMAND_LINE} ${machine.append}`.trimEnd()],
     ...['-drive', `file=${escapeOption(machine.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe`],
+    ...(machine.hasNetwork
+      ? ['-netdev', 'user,id=host', '-device', 'virtio-net-pci,netdev=host,romfile=']
+      : []),
     ...['-chardev', `file,id=console,path=${escapeOption(machine.consoleLog)}`, '-serial', 'chardev:console'],
     ...['-chardev', 'stdio,id=output,signal=off', '-serial', 'chardev:output'],
   ];

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import { certificateStore } from '@runtime-enforcer/certs/certificate-store';
+import { type ApiClient, apiClient } from '@runtime-enforcer/kube/api-client';
+import { isNotFound } from '@runtime-enforcer/kube/api-error';
+import { type PooledConfig, pooledConfig } from '@runtime-enforcer/kube/pooled-config';
+import { type AgentClient, createAgentClient } from '@runtime-enforcer/rpc/agent-client';
+import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
+import { runAgentCommand, startAgent, type AgentProcess } from '../runtime/agent-process.ts';
+import { openCri } from '../runtime/cri.ts';
+import { eventually } from '../runtime/eventually.ts';
+import { mustBeDenied, mustRun } from '../runtime/expectations.ts';
+import { removePod, runPod, type Pod } from '../runtime/pod.ts';
+import { forwardHostPorts, type HostPorts } from './host-network.ts';
+import {
+  ADMIN_KUBECONFIG,
+  AGENT_CERTIFICATES,
+  AGENT_KUBECONFIG,
+  AGENT_NAMESPACE,
+  AGENT_POD,
+  COLLECTOR_CERTIFICATES,
+  CONTROLLER_CERTIFICATES,
+  NODE_NAME,
+  SCENE_FILE,
+  type Scene,
+} from './scene.ts';
+
+const NAMESPACE = 'shop';
+const PAUSE = '/opt/test/pause';
+const HASH = '5d59d67564';
+const PROPOSALS = '/apis/runtimeenforcer.kubewarden.io/v1alpha1/namespaces/shop/workloadpolicyproposals';
+const POLICIES = '/apis/runtimeenforcer.kubewarden.io/v1alpha1/namespaces/shop/workloadpolicies';
+const GRPC_PORT = 50_051;
+const PROBES = 'http://127.0.0.1:8081';
+const STOP_BUDGET_MS = 10_000;
+/** Both learners and the fallback of a busy machine need their time. */
+const SEEN_BUDGET_MS = 60_000;
+
+interface Made {
+  readonly metadata: { readonly name: string; readonly uid: string };
+}
+interface OwnerReference {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+describe('the agent of a cluster', () => {
+  const cri = openCri();
+  let scene: Scene;
+  let ports: HostPorts;
+  let pool: PooledConfig;
+  let api: ApiClient;
+  let agent: AgentProcess;
+  let deployment: Made;
+  let replicaSet: Made;
+  const pods: Pod[] = [];
+
+  before(async () => {
+    scene = JSON.parse(await readFile(SCENE_FILE, 'utf8')) as Scene;
+    ports = await forwardHostPorts([scene.apiPort, scene.collectorPort, scene.collectorMetricsPort]);
+    pool = pooledConfig((config) => config.loadFromFile(ADMIN_KUBECONFIG));
+    api = apiClient(pool);
+    await make('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
+    await make('/api/v1/namespaces/shop/serviceaccounts', { metadata: { name: 'default' } });
+    deployment = await make('/apis/apps/v1/namespaces/shop/deployments', {
+      metadata: { name: 'web' },
+      spec: workloadSpec({ app: 'web' }),
+    });
+    replicaSet = await make('/apis/apps/v1/namespaces/shop/replicasets', {
+      metadata: {
+        name: `web-${HASH}`,
+        ownerReferences: [ownedBy('apps/v1', 'Deployment', deployment)],
+      },
+      spec: workloadSpec({ app: 'web', 'pod-template-hash': HASH }),
+    });
+    agent = await startAgent(
+      [
+        ...['--kubeconfig', AGENT_KUBECONFIG, '--grpc-mtls-cert-dir', AGENT_CERTIFICATES],
+        ...[
+          '--learning-namespace-selector',
+          `{"matchLabels":{"kubernetes.io/metadata.name":"${NAMESPACE}"}}`,
+        ],
+        ...['--otlp-endpoint', `https://127.0.0.1:${scene.collectorPort}`],
+        ...['--otlp-ca-cert', `${COLLECTOR_CERTIFICATES}/ca.crt`],
+        ...['--otlp-client-cert', `${COLLECTOR_CERTIFICATES}/tls.crt`],
+        ...['--otlp-client-key', `${COLLECTOR_CERTIFICATES}/tls.key`],
+      ],
+      { NODE_NAME, POD_NAME: AGENT_POD, POD_NAMESPACE: AGENT_NAMESPACE },
+    );
+  });
+  after(async () => {
+    for (const pod of pods) await removePod(cri, pod).catch(() => undefined);
+    await agent.signal('SIGTERM');
+    await pool.close();
+    ports.close();
+    cri.close();
+  });
+
+  const warnings = (): string =>
+    JSON.stringify(agent.log.filter(({ level }) => level === 'warn' || level === 'error'));
+
+  async function make(path: string, body: object): Promise<Made> {
+    return (await api.request({ method: 'POST', path, body })) as Made;
+  }
+
+  /** A pod as the ReplicaSet's controller makes it in the API, and as kubelet then runs it. */
+  async function runWebPod(
+    suffix: string,
+    script: string,
+    labels: Record<string, string> = {},
+  ): Promise<Pod> {
+    const name = `web-${HASH}-${suffix}`;
+    const allLabels = { app: 'web', 'pod-template-hash': HASH, ...labels };
+    const { metadata } = await make('/api/v1/namespaces/shop/pods', {
+      metadata: {
+        name,
+        labels: allLabels,
+        ownerReferences: [ownedBy('apps/v1', 'ReplicaSet', replicaSet)],
+      },
+      spec: { ...POD_SPEC, nodeName: NODE_NAME },
+    });
+    const pod = await runPod(cri, {
+      ...{ name, namespace: NAMESPACE, uid: metadata.uid, labels: allLabels },
+      containers: [{ name: 'main', command: ['/bin/sh', '-c', script] }],
+    });
+    pods.push(pod);
+    return pod;
+  }
+
+  async function probe(path: string): Promise<{ status: number; text: string }> {
+    const response = await fetch(`${PROBES}${path}`);
+    return { status: response.status, text: await response.text() };
+  }
+
+  async function withObserver(use: (client: AgentClient) => Promise<void>): Promise<void> {
+    const certificates = certificateStore({
+      directory: CONTROLLER_CERTIFICATES,
+      onRefused: (error) => assert.fail(String(error)),
+    });
+    await certificates.start();
+    const client = createAgentClient({
+      ...{ address: '127.0.0.1', port: GRPC_PORT, podName: AGENT_POD, namespace: AGENT_NAMESPACE },
+      certificates,
+    });
+    try {
+      await use(client);
+    } finally {
+      client.close();
+      certificates.stop();
+    }
+  }
+
+  /** Reads violations from the beginning, until one holds all the given fields. */
+  async function reported(fields: Partial<ReportedViolation>): Promise<ReportedViolation> {
+    let found: ReportedViolation | undefined;
+    await withObserver(async (client) => {
+      const signal = AbortSignal.timeout(SEEN_BUDGET_MS);
+      for await (const event of client.watch({ signal })) {
+        if (event.kind === 'lost') throw event.error;
+        found = event.report.violations?.entries
+          .map(({ value }) => value)
+          .find((value) => Object.entries(fields).every(([name, text]) => Reflect.get(value, name) === text));
+        if (found !== undefined) return;
+      }
+    });
+    return found ?? assert.fail(`no violation with ${JSON.stringify(fields)} was reported`);
+  }
+
+  async function seenByCollector(labels: Readonly<Record<string, string>>): Promise<number> {
+    return await eventually(
+      () =>
+        `the collector counts violations with ${JSON.stringify(labels)}; the agent's warnings: ${warnings()}`,
+      async () => {
+        const response = await fetch(`http://127.0.0.1:${scene.collectorMetricsPort}/metrics`);
+        for (const line of (await response.text()).split('\n')) {
+          const match = /^runtime_enforcer_violations_total\{(.*)\} (\S+)$/.exec(line);
+          const isMeant = Object.entries(labels).every(([name, value]) =>
+            match?.[1]?.includes(`${name}="${value}"`),
+          );
+          if (match !== null && isMeant) return Number(match[2]);
+        }
+        return undefined;
+      },
+      SEEN_BUDGET_MS,
+    );
+  }
+
+  it('is ready once the runtime and the API server have told what there is', async () => {
+    assert.deepEqual(await probe('/healthz'), { status: 200, text: 'ok\n' });
+    await eventually('the agent is ready', async () =>
+      (await probe('/readyz')).status === 200 ? true : undefined,
+    );
+  });
+
+  it('learns a pod of a Deployment into a proposal that the Deployment owns', async () => {
+    await runWebPod('aaaaa', `/usr/bin/id; /usr/bin/ls /home; exec ${PAUSE}`);
+    const proposal = await eventually(
+      () => `there is a proposal; the agent's warnings: ${warnings()}`,
+      async () => {
+        const found = await api.request({ path: `${PROPOSALS}/deploy-web` }).catch((error: unknown) => {
+          if (!isNotFound(error)) throw error;
+        });
+        const text = JSON.stringify(found ?? {});
+        return ['/bin/sh', '/usr/bin/id', '/usr/bin/ls', PAUSE].every((path) => text.includes(`"${path}"`))
+          ? (found as { readonly metadata: { readonly ownerReferences: readonly OwnerReference[] } })
+          : undefined;
+      },
+      SEEN_BUDGET_MS,
+    );
+    // Whether it blocks the owner's deletion is for admission to say, where that is installed.
+    assert.deepEqual(proposal.metadata.ownerReferences, [ownedBy('apps/v1', 'Deployment', deployment)]);
+  });
+
+  it('binds a pod by its label, reports in monitor, denies in protect without a restart of the pod', async () => {
+    const allowed = ['/bin/sh', '/usr/bin/ls', PAUSE];
+    const spec = { mode: 'monitor', rulesByContainer: { main: { executables: { allowed } } } };
+    const policy = { apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1', kind: 'WorkloadPolicy', spec };
+    await make(POLICIES, { ...policy, metadata: { name: 'web' } });
+    await agent.waitFor({ msg: 'policy loaded', policy: 'shop/web' });
+    const pod = await runWebPod('bbbbb', `exec ${PAUSE}`, { [POLICY_LABEL]: 'web' });
+    await mustRun(cri, pod, 'main', ['/usr/bin/ls', '/']);
+    await mustRun(cri, pod, 'main', ['/usr/bin/id']);
+    const seen = await reported({ executablePath: '/usr/bin/id', action: 'monitor' });
+    const expected = {
+      ...{ namespace: NAMESPACE, policyName: 'web', podName: pod.spec.name, containerName: 'main' },
+      ...{ nodeName: NODE_NAME, origin: 'exec', occurrences: 1 },
+    };
+    for (const [name, value] of Object.entries(expected)) assert.equal(Reflect.get(seen, name), value, name);
+    assert.equal(await seenByCollector({ action: 'monitor', policy_name: 'web', node_name: NODE_NAME }), 1);
+
+    const from = agent.log.length;
+    await api.request({
+      method: 'PATCH',
+      path: `${POLICIES}/web`,
+      patchType: 'application/merge-patch+json',
+      body: { spec: { mode: 'protect' } },
+    });
+    await agent.waitFor({ msg: 'policy loaded', policy: 'shop/web', mode: 'protect' }, undefined, from);
+    await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
+    await mustRun(cri, pod, 'main', ['/usr/bin/ls', '/']);
+    await reported({ executablePath: '/usr/bin/id', action: 'protect' });
+    await seenByCollector({ action: 'protect', policy_name: 'web' });
+    await withObserver(async (client) => {
+      assert.deepEqual((await client.listPoliciesStatus()).get('shop/web')?.mode, 'protect');
+    });
+    await eventually('the denial is an Event on the pod', async () => {
+      const events = JSON.stringify(await api.request({ path: '/api/v1/namespaces/shop/events' }));
+      return events.includes('ExecutableDenied') && events.includes(pod.uid) ? true : undefined;
+    });
+  });
+
+  it('refuses a pod whose policy there is not, says so on the pod, and takes it when there is', async () => {
+    const refused = runWebPod('ccccc', `exec ${PAUSE}`, { [POLICY_LABEL]: 'later' });
+    await assert.rejects(refused, /has policy later associated, but the policy does not exist/);
+    await eventually('the refusal is an Event on the pod', async () => {
+      const events = JSON.stringify(await api.request({ path: '/api/v1/namespaces/shop/events' }));
+      return events.includes('ContainerRefused') ? true : undefined;
+    });
+    const rules = { main: { executables: { allowed: ['/bin/sh', PAUSE] } } };
+    await make(POLICIES, {
+      ...{ apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1', kind: 'WorkloadPolicy' },
+      ...{ metadata: { name: 'later' }, spec: { mode: 'protect', rulesByContainer: rules } },
+    });
+    await agent.waitFor({ msg: 'policy loaded', policy: 'shop/later' });
+    const pod = await runWebPod('ddddd', `exec ${PAUSE}`, { [POLICY_LABEL]: 'later' });
+    await mustBeDenied(cri, pod, 'main', ['/usr/bin/ls']);
+  });
+
+  it('is not ready within five seconds of being released, and ends within ten', async () => {
+    const released = await runAgentCommand(['release']);
+    assert.equal(released.exitCode, 0, released.stderr);
+    const budgetMs = 5_000;
+    const { text } = await eventually(
+      'the agent is not ready',
+      async () => {
+        const answer = await probe('/readyz');
+        return answer.status === 503 ? answer : undefined;
+      },
+      budgetMs,
+    );
+    assert.match(text, /not attached/);
+    const startedAt = performance.now();
+    await agent.signal('SIGTERM');
+    assert.ok(performance.now() - startedAt < STOP_BUDGET_MS);
+    assert.equal(agent.exitCode, 0);
+  });
+});
+
+/** As an object says who controls it. */
+function ownedBy(apiVersion: string, kind: string, { metadata }: Made) {
+  return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true };
+}
+
+const POD_SPEC = {
+  automountServiceAccountToken: false,
+  containers: [{ name: 'main', image: 'test.local/toolbox:1' }],
+};
+
+function workloadSpec(labels: Readonly<Record<string, string>>): object {
+  return {
+    replicas: 0,
+    selector: { matchLabels: labels },
+    template: { metadata: { labels }, spec: POD_SPEC },
+  };
+}
