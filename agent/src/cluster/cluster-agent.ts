@@ -36,6 +36,8 @@ export interface ClusterAgent {
   /** Stops everything but the kernel side and the log of violations. */
   stop(): Promise<void>;
   status(): Promise<AgentStatus>;
+  /** What was seen of learned containers. */
+  readonly observations: KeptLog<NodeObservation>;
   /** For whoever asks by gRPC. */
   readonly sources: ObserverSources;
 }
@@ -143,6 +145,7 @@ export function createClusterAgent(parts: {
       await notices.stop();
     },
     status: () => node.status(),
+    observations,
     sources: {
       node: nodeState,
       policies: () => table.states(),

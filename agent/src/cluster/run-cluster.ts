@@ -89,7 +89,11 @@ export async function startCluster(context: RunContext, cluster: ClusterOptions)
     onViolation: (violation, occurrences) => exporter?.emit(violationEvent(violation, occurrences)),
   });
   stops.add('agent', AGENT_STOP_MS, () => agent.stop());
-  await startTelling(context, () => agent.status());
+  metrics.observeReports({
+    ...{ logs: { violations: journal.log, observations: agent.observations }, journal },
+    ...(exporter && { export: exporter }),
+  });
+  await startTelling(context, () => agent.status(), certificates);
   const observers = certificates && (await serveObservers(context, cluster, certificates, agent.sources));
   await agent.start();
   observers?.setServing(true);

@@ -1,9 +1,12 @@
+import type { CertificateStore } from '@runtime-enforcer/certs/certificate-store';
+import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
+import { createMetricsEndpoint } from '@runtime-enforcer/telemetry/metrics-endpoint';
 import type { BoundedOutput } from '../bounded-output.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import { createMetricsServer } from '../node/metrics-server.ts';
-import { createStatusSocket } from '../node/status-socket.ts';
 import type { AgentStatus } from '../node/agent-status.ts';
+import { createStatusSocket } from '../node/status-socket.ts';
+import { CommandError } from './command-error.ts';
 import type { RunOptions } from './run-options.ts';
 import type { StopStack } from './stop-stack.ts';
 
@@ -22,17 +25,31 @@ export interface RunContext {
   readonly termination: AbortSignal;
 }
 
-/** Begins to tell operators at the node, and whoever reads metrics, how the agent is. Rejects with a CommandError. */
+/**
+ * Begins to tell operators at the node, and whoever reads metrics, how the agent is; the latter over TLS where there are
+ * certificates. Rejects with a {@link CommandError} that names the directory or the address.
+ */
 export async function startTelling(
   { options, log, metrics, stops }: RunContext,
   status: () => Promise<AgentStatus>,
+  certificates?: CertificateStore,
 ): Promise<void> {
   const socket = createStatusSocket(options.stateDirectory, status);
   await socket.start();
   stops.add('status socket', SERVER_STOP_MS, () => socket.stop());
   if (options.metricsAddress === undefined) return;
-  const server = createMetricsServer(options.metricsAddress, metrics);
-  const port = await server.start();
-  stops.add('metrics server', SERVER_STOP_MS, () => server.stop());
-  log.info({ host: options.metricsAddress.host, port }, 'metrics are served');
+  const { host } = options.metricsAddress;
+  const endpoint = createMetricsEndpoint({
+    ...{ address: options.metricsAddress, metrics },
+    ...(certificates && { certificates }),
+    onRefused: (error) => log.error({ err: error }, 'metrics go on with the certificate before'),
+  });
+  try {
+    const port = await endpoint.start();
+    stops.add('metrics', SERVER_STOP_MS, () => endpoint.stop());
+    log.info({ host, port, tls: certificates !== undefined }, 'metrics are served');
+  } catch (cause) {
+    const address = `--metrics-bind-address ${host}:${options.metricsAddress.port}`;
+    throw new CommandError(`cannot serve metrics at ${address}: ${describeError(cause)}`, { cause });
+  }
 }
