@@ -160,9 +160,12 @@ export function createTlsListener(options: TlsListenerOptions): TlsListener {
         current = pair;
       });
       await new Promise<void>((resolve, reject) => {
-        tcp.once('error', reject);
+        tcp.once('error', (error) => {
+          stopFollowing();
+          reject(error);
+        });
         tcp.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
-          tcp.removeListener('error', reject);
+          tcp.removeAllListeners('error');
           tcp.on('error', (error) => options.log.error({ error: error.message }, 'gRPC port failed'));
           resolve();
         });

@@ -57,7 +57,11 @@ export function createObserverServer(options: ObserverServerOptions): ObserverSe
 
   const changed = (): void => {
     if (listeners.size === 0) return;
-    revisions.refresh();
+    try {
+      revisions.refresh();
+    } catch (error) {
+      options.log.error({ error: String(error) }, 'the states of the policies could not be read');
+    }
     for (const listener of listeners) listener();
   };
   const onChange = (listener: () => void): (() => void) => {
