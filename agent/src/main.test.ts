@@ -60,7 +60,10 @@ describe('agent', () => {
 
 describe('agent refuses with exit code 2 and one sentence', () => {
   it.each<[string[], string]>([
-    [[], 'nothing to do: this is no pod of a cluster; give --policy-dir DIR to enforce, --learn-dir DIR to learn, '],
+    [
+      [],
+      'nothing to do: this is no pod of a cluster; give --policy-dir DIR to enforce, --learn-dir DIR to learn, ',
+    ],
     [['--polcy-dir', 'x'], '"--polcy-dir" is not an option; did you mean --policy-dir?'],
     [['--zzzzzzzzzz'], '"--zzzzzzzzzz" is not an option; agent --help lists the options'],
     [['-p', 'x'], '"-p" is not an option; did you mean --policy-dir?'],
