@@ -1,16 +1,23 @@
-import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import { deepStrictEqual, match, ok, rejects, strictEqual } from 'node:assert/strict';
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { ABI_VERSION } from '@runtime-enforcer/agent/kernel/gen/abi';
+import type { NativeObject } from '@runtime-enforcer/agent/kernel/native';
 import { OBJECTS } from './guest-files.ts';
-import { openKernel, type Kernel } from './kernel.ts';
+import { eventually } from '../runtime/eventually.ts';
+import { native, openKernel, probe, type Kernel } from './kernel.ts';
 import { enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
 
 const run = promisify(execFile);
 const PIN_ROOT = '/sys/fs/bpf/life';
 const STORM_S = '12';
+/** What a machine that runs several guests at least does in that time. */
+const STORM_MIN = 25;
+/** More than any kernel has places for programs at one hook. */
+const PLACES_MAX = 200;
 
 interface Counts {
   readonly ran: number;
@@ -32,7 +39,7 @@ async function storm(place: Place): Promise<{ forbidden: Counts; allowed: Counts
 function expectNothingPassed({ forbidden, allowed }: { forbidden: Counts; allowed: Counts }): void {
   strictEqual(forbidden.ran, 0);
   strictEqual(allowed.denied, 0);
-  ok(forbidden.denied > 100 && allowed.ran > 100, JSON.stringify({ forbidden, allowed }));
+  ok(forbidden.denied >= STORM_MIN && allowed.ran >= STORM_MIN, JSON.stringify({ forbidden, allowed }));
 }
 
 // The owner of the pins that is killed is this very file in another process: it opens the kernel and says so.
@@ -102,11 +109,68 @@ describe('enforcement outlives its agent', { skip: isOwner ? 'the owner runs no 
     expectNothingPassed(await running);
   });
 
+  it('passes nothing while a program of another ABI is replaced', async () => {
+    await kernel.stop({ release: true });
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT, objectPath: OBJECTS.otherAbi });
+    await enforce(kernel, place, policyOf('life', 'protect', LISTED));
+    await kernel.stop({ release: false });
+    await rename(`${PIN_ROOT}/abi-${ABI_VERSION}`, `${PIN_ROOT}/abi-1000`);
+    strictEqual(await place.exec('/usr/bin/forbidden'), 'EPERM');
+    const running = storm(place);
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    ok(kernel.enforcer.pending, 'maps of another ABI were taken over');
+    await enforce(kernel, place, policyOf('life', 'protect', LISTED));
+    strictEqual((await kernel.enforcer.outcomes())['denied'], 0n);
+    await kernel.enforcer.commit();
+    deepStrictEqual(await readdir(PIN_ROOT), [`abi-${ABI_VERSION}`]);
+    const counted = await kernel.counted(async () => {
+      strictEqual(await place.exec('/usr/bin/forbidden'), 'EPERM');
+    });
+    ok((counted['denied'] ?? 0) >= 1, JSON.stringify(counted));
+    expectNothingPassed(await running);
+  });
+
   it('releases everything when told to', async () => {
     await kernel.stop({ release: true });
-    strictEqual(await place.exec('/usr/bin/forbidden'), 'ran');
+    // The kernel takes a program off its hook a moment after the last pin is gone.
+    const passes = async (): Promise<true | undefined> =>
+      (await place.exec('/usr/bin/forbidden')) === 'ran' ? true : undefined;
+    await eventually(() => 'the released program still denies', passes);
     deepStrictEqual(await readdir('/sys/fs/bpf').then((names) => names.includes('life')), false);
     kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
     strictEqual(kernel.enforcer.attachment.adopted, 'fresh');
   });
+
+  it('field 68: says so where other tools hold every place at the hook, and does not claim to enforce', async () => {
+    await kernel.stop({ release: true });
+    const others = (['probe_lsm', 'probe_fmod_ret'] as const).flatMap(takeEveryPlace);
+    try {
+      const { attachment, usable } = probe();
+      strictEqual(usable, false);
+      match('problem' in attachment ? attachment.problem : '', /other tools have taken all places/);
+      await rejects(openKernel(undefined, { pinRoot: PIN_ROOT }), /other tools have taken all places/);
+    } finally {
+      for (const other of others) other.close();
+    }
+    kernel = await openKernel(undefined, { pinRoot: PIN_ROOT });
+    strictEqual(kernel.enforcer.attachment.adopted, 'fresh');
+  });
 });
+
+/** Attaches the smallest program again and again until the kernel takes no more, and at least once. */
+function takeEveryPlace(program: string): { close(): void }[] {
+  const taken: { close(): void }[] = [];
+  for (let i = 0; i < PLACES_MAX; i++) {
+    let object: NativeObject | undefined;
+    try {
+      object = native.load(OBJECTS.probe, { programs: [program] });
+      const link = object.programs.get(program)?.attach();
+      if (link !== undefined) taken.push(link);
+    } catch {
+      return taken;
+    } finally {
+      object?.close();
+    }
+  }
+  throw new Error(`${PLACES_MAX} programs are attached, and the kernel takes more`);
+}
