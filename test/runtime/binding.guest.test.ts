@@ -5,6 +5,7 @@ import { enforcedSuite } from './enforced-suite.ts';
 import { DENIED, mustBeDenied, mustRun } from './expectations.ts';
 import {
   awaitExit,
+  containerCgroup,
   containerLog,
   execIn,
   removePod,
@@ -169,6 +170,20 @@ enforcedSuite('binding', (suite) => {
         await removePod(cri, free);
       }
     }
+  });
+
+  it('field 34: a static pod is bound, whose cgroup is named by the hash of its file and not by its uid', async () => {
+    await suite.enforcer.apply({ name: 'static', mode: 'protect', allowed: { main: [PAUSE] } });
+    const cgroupName = '7c0f6ba1b5e0d4d0e3a8a1f2c3d4e5f6';
+    const annotations = {
+      'kubernetes.io/config.hash': cgroupName,
+      'kubernetes.io/config.source': 'file',
+    };
+    const spec = { name: 'static', runtime, cgroupName, annotations, containers: [MAIN] } as const;
+    await withPod('static', spec, async (pod) => {
+      assert.match(containerCgroup(pod, 'main'), new RegExp(`/pod${cgroupName}/`));
+      await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
+    });
   });
 
   it('a policy binds only in its own namespace', async () => {

@@ -33,6 +33,8 @@ export interface PodSpec {
   readonly namespace?: string;
   /** Random when left out. */
   readonly uid?: string;
+  /** What its cgroup is named by: the uid when left out, and for a static pod the hash of its file. */
+  readonly cgroupName?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   /** `runc` when left out. */
@@ -106,7 +108,7 @@ export async function runSandbox(cri: Cri, spec: PodSpec): Promise<Pod> {
     },
     annotations: spec.annotations ?? {},
     linux: {
-      cgroupParent: podCgroup(uid),
+      cgroupParent: podCgroup(spec, uid),
       securityContext: {
         namespaceOptions: namespaceOptions(spec),
         privileged: spec.containers.some(({ privileged }) => privileged === true),
@@ -231,12 +233,12 @@ export async function removePod(cri: Cri, pod: Pod): Promise<void> {
   pod.containers.clear();
   await rm(pod.config.logDirectory, { recursive: true, force: true });
   // The pod's own cgroup is kubelet's to remove. The last process may still be leaving it.
-  await rmdir(join(CGROUP_ROOT, podCgroup(pod.uid))).catch(() => undefined);
+  await rmdir(join(CGROUP_ROOT, podCgroup(pod.spec, pod.uid))).catch(() => undefined);
 }
 
 /** The cgroup directory of a pod's container, where cgroup version 2 is mounted. */
 export function containerCgroup(pod: Pod, name: string): string {
-  return join(CGROUP_ROOT, podCgroup(pod.uid), containerOf(pod, name).id);
+  return join(CGROUP_ROOT, podCgroup(pod.spec, pod.uid), containerOf(pod, name).id);
 }
 
 /** @throws Error if the pod has no such container */
@@ -246,8 +248,8 @@ export function containerOf(pod: Pod, name: string): StartedContainer {
   return found;
 }
 
-function podCgroup(uid: string): string {
-  return `${POD_CGROUP_PARENT}/pod${uid}`;
+function podCgroup({ cgroupName }: PodSpec, uid: string): string {
+  return `${POD_CGROUP_PARENT}/pod${cgroupName ?? uid}`;
 }
 
 function logName(container: string, attempt: number): string {
