@@ -324,6 +324,7 @@ describe('policy table', () => {
       await table.apply(examplePolicy('web', { app: ['/bin/a'] }, { mode: 'monitor' }));
       const { policyId } = used(await table.acquire('shop/web', 'app'));
       const next = await makeTable();
+      next.complete();
       const heir = next.inherit('shop/web', 'app', policyId);
       await next.dropInherited();
       expect(next.state('shop/web')).toMatchObject({ state: 'retained', mode: 'monitor', paths: 1 });
@@ -345,11 +346,15 @@ describe('policy table', () => {
       expect(started.policyId).toBe(policyId);
       expect(allows(policyId, '/bin/a')).toBe(true);
       expect(await next.acquire('shop/web', 'side')).toEqual({ kind: 'unknown' });
-      next.complete();
-      expect(await next.acquire('shop/web', 'app')).toEqual({ kind: 'unknown' });
-      expect(allows(policyId, '/bin/a')).toBe(true);
       heir?.release();
       started.release();
+      const again = used(await next.acquire('shop/web', 'app'));
+      expect(again.policyId).toBe(policyId);
+      again.release();
+      next.complete();
+      expect(await next.acquire('shop/web', 'app')).toEqual({ kind: 'unknown' });
+      expect([...next.states().keys()]).toEqual(['shop/web']);
+      await next.remove('shop/web');
       await next.settled();
       expect(next.states().size).toBe(0);
     });

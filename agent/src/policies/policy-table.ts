@@ -44,8 +44,9 @@ export interface PolicyTable {
    */
   remove(namespacedName: string): Promise<void>;
   /**
-   * From now on a policy that was not applied does not exist. Before that, containers that start are bound to what an
-   * agent before had loaded for their policy and running containers hold.
+   * From now on a policy that was not applied does not exist; those that {@link states} tells beside them are to be
+   * removed. Before that, containers that start are bound to what an agent before had loaded for their policy and its
+   * containers held.
    */
   complete(): void;
   state(namespacedName: string): PolicyState | undefined;
@@ -157,7 +158,9 @@ function createTable({ entries, inheritance, lists, tables, paths }: Inner): Pol
         if (!held) return;
         held = false;
         rule.users--;
-        if (rule.users === 0 && (entry.removed || !rule.named)) {
+        // One that crashed comes back when its last container has gone, and its policy may still be told.
+        const isKept = entry.inherited && !isComplete;
+        if (rule.users === 0 && !isKept && (entry.removed || !rule.named)) {
           entries.drop(entry, rule);
           void entries.settled().then(retryWaiting);
         }
