@@ -15,6 +15,11 @@ export function testedKubernetesVersion(): string {
   return process.env[KUBERNETES_VARIABLE] ?? KUBERNETES_VERSION;
 }
 
+/** The second part of {@link testedKubernetesVersion}, such as 36. */
+export function testedKubernetesMinor(): number {
+  return Number(testedKubernetesVersion().split('.')[1]);
+}
+
 export type KubernetesProgram = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet';
 
 const MODULE = 'k8s.io/kubernetes';
