@@ -12,7 +12,7 @@ import { runAgentCommand, startAgent, type AgentProcess } from '../runtime/agent
 import { openCri } from '../runtime/cri.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { mustBeDenied, mustRun } from '../runtime/expectations.ts';
-import { removePod, runPod, type Pod } from '../runtime/pod.ts';
+import { removePod, restartContainer, runPod, type Pod } from '../runtime/pod.ts';
 import { forwardHostPorts, type HostPorts } from './host-network.ts';
 import {
   ADMIN_KUBECONFIG,
@@ -76,7 +76,18 @@ describe('the agent of a cluster', () => {
       },
       spec: workloadSpec({ app: 'web', 'pod-template-hash': HASH }),
     });
-    agent = await startAgent(
+    agent = await start();
+  });
+  after(async () => {
+    for (const pod of pods) await removePod(cri, pod).catch(() => undefined);
+    await agent.signal('SIGTERM');
+    await pool.close();
+    ports.close();
+    cri.close();
+  });
+
+  const start = async (): Promise<AgentProcess> =>
+    await startAgent(
       [
         ...['--kubeconfig', AGENT_KUBECONFIG, '--grpc-mtls-cert-dir', AGENT_CERTIFICATES],
         ...[
@@ -90,15 +101,6 @@ describe('the agent of a cluster', () => {
       ],
       { NODE_NAME, POD_NAME: AGENT_POD, POD_NAMESPACE: AGENT_NAMESPACE },
     );
-  });
-  after(async () => {
-    for (const pod of pods) await removePod(cri, pod).catch(() => undefined);
-    await agent.signal('SIGTERM');
-    await pool.close();
-    ports.close();
-    cri.close();
-  });
-
   const warnings = (): string =>
     JSON.stringify(agent.log.filter(({ level }) => level === 'warn' || level === 'error'));
 
@@ -267,6 +269,36 @@ describe('the agent of a cluster', () => {
     await agent.waitFor({ msg: 'policy loaded', policy: 'shop/later' });
     const pod = await runWebPod('ddddd', `exec ${PAUSE}`, { [POLICY_LABEL]: 'later' });
     await mustBeDenied(cri, pod, 'main', ['/usr/bin/ls']);
+  });
+
+  it('enforces on after a kill while the API server is away, and is ready when that is back', async () => {
+    const pod =
+      pods.find(({ spec }) => spec.labels?.[POLICY_LABEL] === 'web') ?? assert.fail('there is no pod');
+    await agent.signal('SIGKILL');
+    ports.part();
+    agent = await start();
+    await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
+    await mustRun(cri, pod, 'main', ['/usr/bin/ls', '/']);
+    // What crashed comes back under the list that its siblings have; what nobody here knows does not start.
+    await restartContainer(cri, pod, 'main');
+    await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
+    await assert.rejects(
+      runPod(cri, {
+        ...{ name: 'web-unknown', namespace: NAMESPACE, labels: { [POLICY_LABEL]: 'unknown' } },
+        containers: [{ name: 'main', command: [PAUSE] }],
+      }),
+      /the policy does not exist/,
+    );
+    const { status, text } = await probe('/readyz');
+    assert.equal(status, 503);
+    assert.match(text, /the API server has not told its policies/);
+    ports.join();
+    await eventually(
+      'the agent is ready again',
+      async () => ((await probe('/readyz')).status === 200 ? true : undefined),
+      SEEN_BUDGET_MS,
+    );
+    await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
   });
 
   it('is not ready within five seconds of being released, and ends within ten', async () => {
