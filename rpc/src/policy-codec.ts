@@ -1,3 +1,4 @@
+import { MAX_MESSAGE_CHARACTERS } from '@runtime-enforcer/api/limits';
 import type { ReportedPolicy } from './reported.ts';
 import { nameOfNumber, wireText } from './wire-values.ts';
 
@@ -14,8 +15,6 @@ export interface WirePolicy {
 const STATES = ['unknown', 'ready', 'error', 'retained'] as const;
 const MODES = ['unknown', 'monitor', 'protect'] as const;
 
-/** Longest that an agent's text is taken over: it ends in a status, where a message may have 1,024 characters. */
-const MAX_MESSAGE_CHARACTERS = 1024;
 const MAX_DIGEST_CHARACTERS = 128;
 
 export function policyToWire(policy: ReportedPolicy): WirePolicy {

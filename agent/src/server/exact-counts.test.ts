@@ -199,6 +199,6 @@ it('counts every violation once, whoever dies and whatever breaks in between', a
       expect(world.stored().counts).toEqual(world.truth);
       await world.stop();
     }),
-    { numRuns: 150 },
+    { numRuns: 100 },
   );
 });

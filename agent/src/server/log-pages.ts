@@ -1,6 +1,6 @@
 import type { Cursor, ReportedPage } from '@runtime-enforcer/rpc/reported';
 import type { CumulativeLog } from '../violations/cumulative-log.ts';
-import { entriesInPage } from './page-limits.ts';
+import { fillPage } from './page-limits.ts';
 
 /** Entries that are looked at for one page. */
 const MAX_ENTRIES = 256;
@@ -25,13 +25,12 @@ export function logPage<T>(
   const resync = cursor.incarnation !== incarnation;
   const found = log.changedSince(resync ? 0 : cursor.sequence, MAX_ENTRIES);
   if (!resync && found.entries.length === 0) return undefined;
-  const all = found.entries.map(({ sequence, value, previous }) => ({
+  const { page: entries, full } = fillPage(found.entries, ({ sequence, value, previous }) => ({
     sequence,
     value,
     previousCount: previous === undefined ? 0 : countOf(previous.value),
   }));
-  const entries = all.slice(0, entriesInPage(all));
-  const more = found.more || entries.length < all.length;
+  const more = found.more || full;
   const sequence = entries.at(-1)?.sequence ?? 0;
   return { cursor: { incarnation, sequence }, resync, entries, more, refused: 0, refusals: [] };
 }

@@ -1,14 +1,26 @@
 import { encodedBytesAtMost } from '@runtime-enforcer/rpc/page-size';
 
-/** A page is done with the entry that reaches this: far below gRPC's limit, whatever that entry holds. */
-export const PAGE_BYTES = 256 * 1024;
+/**
+ * A page is done before the entry that would exceed this: far below gRPC's limit, whatever one entry holds, and
+ * written within a few milliseconds, in which the agent does nothing else.
+ */
+const PAGE_BYTES = 64 * 1024;
 
-/** How many of the entries, from the first on, fit into one page: at least one. */
-export function entriesInPage(entries: readonly unknown[], pageBytes = PAGE_BYTES): number {
+/**
+ * The first of the items that fit into one page, at least one, each made into the entry that stands there. `full` says
+ * that there are more items.
+ */
+export function fillPage<I, E>(
+  items: Iterable<I>,
+  entryOf: (item: I) => E,
+): { readonly page: readonly E[]; readonly full: boolean } {
+  const page: E[] = [];
   let bytes = 0;
-  for (const [index, entry] of entries.entries()) {
+  for (const item of items) {
+    const entry = entryOf(item);
     bytes += encodedBytesAtMost(entry);
-    if (bytes > pageBytes) return Math.max(1, index);
+    if (bytes > PAGE_BYTES && page.length > 0) return { page, full: true };
+    page.push(entry);
   }
-  return entries.length;
+  return { page, full: false };
 }

@@ -2,7 +2,7 @@ import type { PodListPage, PodListRequest } from '@runtime-enforcer/rpc/observer
 import type { ReportedContainer, ReportedPod } from '@runtime-enforcer/rpc/reported';
 import { encodedBytesAtMost } from '@runtime-enforcer/rpc/page-size';
 import type { BoundContainer } from '../containers/bound-container.ts';
-import { entriesInPage } from './page-limits.ts';
+import { fillPage } from './page-limits.ts';
 import { tokenOf, tokenParts } from './page-token.ts';
 
 /** A pod's labels, and its containers, take up to so many bytes of a page; the rest is left out. */
@@ -13,19 +13,19 @@ const MAX_CONTAINERS = 1_000;
 export function podPage(containers: Iterable<BoundContainer>, request: PodListRequest): PodListPage {
   const after = tokenParts(request.pageToken, 3);
   const pods = podsOf(containers, request)
-    .map((pod) => ({ pod, place: [pod.namespace, pod.name, pod.uid] }))
+    .map((own) => ({ own, place: placeOf(own) }))
     .filter(({ place }) => after === undefined || compare(place, after) > 0)
     .sort((one, other) => compare(one.place, other.place));
-  const count = entriesInPage(pods.map(({ pod }) => pod));
-  const last = count < pods.length ? pods[count - 1]?.place : undefined;
-  return {
-    pods: pods.slice(0, count).map(({ pod }) => pod),
-    nextPageToken: last === undefined ? '' : tokenOf(last),
-  };
+  const { page, full } = fillPage(pods, ({ own }) => podOf(own));
+  const last = full ? pods[page.length - 1]?.place : undefined;
+  return { pods: page, nextPageToken: last === undefined ? '' : tokenOf(last) };
 }
 
-function podsOf(containers: Iterable<BoundContainer>, wanted: PodListRequest): ReportedPod[] {
-  const byUid = new Map<string, [BoundContainer, ...BoundContainer[]]>();
+/** The containers of one pod. */
+type PodContainers = [BoundContainer, ...BoundContainer[]];
+
+function podsOf(containers: Iterable<BoundContainer>, wanted: PodListRequest): PodContainers[] {
+  const byUid = new Map<string, PodContainers>();
   for (const container of containers) {
     if (wanted.namespace !== '' && container.namespace !== wanted.namespace) continue;
     if (wanted.podName !== '' && container.podName !== wanted.podName) continue;
@@ -33,10 +33,14 @@ function podsOf(containers: Iterable<BoundContainer>, wanted: PodListRequest): R
     if (known === undefined) byUid.set(container.podUid, [container]);
     else known.push(container);
   }
-  return Array.from(byUid.values(), podOf);
+  return [...byUid.values()];
 }
 
-function podOf(containers: readonly [BoundContainer, ...BoundContainer[]]): ReportedPod {
+function placeOf([{ namespace, podName, podUid }]: PodContainers): readonly string[] {
+  return [namespace, podName, podUid];
+}
+
+function podOf(containers: PodContainers): ReportedPod {
   const [{ podUid, podName, namespace, workload, labels }] = containers;
   const shownLabels = boundedLabels(labels);
   const shown = containers.slice(0, MAX_CONTAINERS).map(reportedContainer);

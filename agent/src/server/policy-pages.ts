@@ -1,6 +1,6 @@
 import type { PolicyListPage, PolicyListRequest } from '@runtime-enforcer/rpc/observer-service';
 import type { PolicyState } from '../policies/policy-state.ts';
-import { entriesInPage } from './page-limits.ts';
+import { fillPage } from './page-limits.ts';
 import { tokenOf, tokenParts } from './page-token.ts';
 import { reportedPolicy } from './policy-report.ts';
 
@@ -10,11 +10,10 @@ export function policyPage(
   { pageToken }: PolicyListRequest,
 ): PolicyListPage {
   const [after = ''] = tokenParts(pageToken, 1) ?? [];
-  const policies = Array.from(states)
+  const behind = Array.from(states)
     .filter(([key]) => key > after)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([key, state]) => [key, reportedPolicy(state)] as const);
-  const page = policies.slice(0, entriesInPage(policies));
-  const last = page.length < policies.length ? page.at(-1)?.[0] : undefined;
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  const { page, full } = fillPage(behind, ([key, state]) => [key, reportedPolicy(state)] as const);
+  const last = full ? page.at(-1)?.[0] : undefined;
   return { policies: new Map(page), nextPageToken: last === undefined ? '' : tokenOf([last]) };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Cursor, ReportedPolicies, ReportedPolicy } from '@runtime-enforcer/rpc/reported';
 import type { PolicyState } from '../policies/policy-state.ts';
-import { entriesInPage } from './page-limits.ts';
+import { fillPage } from './page-limits.ts';
 import { isSamePolicy, reportedPolicy } from './policy-report.ts';
 
 /** Removed policies that are remembered for readers that have not heard of it. */
@@ -10,6 +10,8 @@ const MAX_REMOVED = 10_000;
 interface Revision {
   readonly sequence: number;
   readonly policy: ReportedPolicy | undefined;
+  /** What the policy was made of: the same object holds the same state. */
+  state: PolicyState | undefined;
 }
 
 /** Numbers the changes of the policies' states, so that a reader is told only what it has not been told. */
@@ -36,12 +38,12 @@ export function createPolicyRevisions(
   /** Of the newest removal that has been forgotten. */
   let forgotten = 0;
 
-  const revise = (key: string, policy: ReportedPolicy | undefined): void => {
+  const revise = (key: string, policy: ReportedPolicy | undefined, state?: PolicyState): void => {
     const known = revisions.get(key);
     if (known !== undefined && known.policy === undefined) removed--;
     if (policy === undefined) removed++;
     revisions.delete(key);
-    revisions.set(key, { sequence: ++sequence, policy });
+    revisions.set(key, { sequence: ++sequence, policy, state });
   };
   const forgetRemoved = (): void => {
     for (const [key, revision] of revisions) {
@@ -53,18 +55,32 @@ export function createPolicyRevisions(
     }
   };
 
+  function* changedBehind(after: number, withoutRemoved: boolean): Generator<[key: string, Revision]> {
+    for (const entry of revisions) {
+      const [, { sequence: at, policy }] = entry;
+      if (at > after && !(withoutRemoved && policy === undefined)) yield entry;
+    }
+  }
+
   return {
     refresh() {
       const before = sequence;
       const now = states();
       for (const [key, state] of now) {
+        const known = revisions.get(key);
+        if (known?.state === state) continue;
         const policy = reportedPolicy(state);
-        const known = revisions.get(key)?.policy;
-        if (known === undefined || !isSamePolicy(known, policy)) revise(key, policy);
+        if (known?.policy !== undefined && isSamePolicy(known.policy, policy)) known.state = state;
+        else revise(key, policy, state);
       }
-      const gone = Array.from(revisions).filter(([key, { policy }]) => policy !== undefined && !now.has(key));
-      for (const [key] of gone) revise(key, undefined);
-      forgetRemoved();
+      // All that there are stand here now, so that more can only be those that are gone.
+      if (revisions.size - removed > now.size) {
+        const gone = Array.from(revisions).filter(
+          ([key, { policy }]) => policy !== undefined && !now.has(key),
+        );
+        for (const [key] of gone) revise(key, undefined);
+        forgetRemoved();
+      }
       return sequence !== before;
     },
     changedSince(cursor) {
@@ -73,11 +89,7 @@ export function createPolicyRevisions(
       // A reader in the middle of the first listing goes on with it; removals it missed did not concern it.
       const resync = after === 0;
       if (!resync && after === sequence) return undefined;
-      const changed = Array.from(revisions).filter(
-        ([, revision]) => revision.sequence > after && !(resync && revision.policy === undefined),
-      );
-      const page = changed.slice(0, entriesInPage(changed));
-      const more = page.length < changed.length;
+      const { page, full: more } = fillPage(changedBehind(after, resync), (entry) => entry);
       const last = more ? page.at(-1)?.[1].sequence : undefined;
       return {
         cursor: { incarnation, sequence: last ?? sequence },
