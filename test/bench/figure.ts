@@ -29,6 +29,8 @@ const BARS: Readonly<Record<string, Bar>> = {
   'memory.per_policy_bytes': { bound: 'at most', must: 16 * 1024, goal: 8 * 1024 },
   'memory.fixed_bytes': { bound: 'at most', must: 8 * 1024 * 1024, goal: 4 * 1024 * 1024 },
   'nri.start_p99_ms': { bound: 'at most', must: 5, goal: 2 },
+  'agent.journal_records_per_second': { bound: 'at least', must: 20_000 },
+  'agent.journal_recover_1m_s': { bound: 'at most', must: 10 },
   'rss.idle_mib': { bound: 'at most', must: 110, goal: 80 },
   'rss.policies_10000_mib': { bound: 'at most', must: 250, goal: 180 },
 };

@@ -17,6 +17,7 @@ const BENCHES: readonly { readonly name: string; readonly load: () => Promise<Be
   { name: 'load', load: async () => (await import('./load.ts')).benchLoad },
   { name: 'memory', load: async () => (await import('./memory.ts')).benchMemory },
   { name: 'nri', load: async () => (await import('./nri.ts')).benchNri },
+  { name: 'journal', load: async () => (await import('./journal.ts')).benchJournal },
   { name: 'rss', load: async () => (await import('./rss.ts')).benchRss },
 ];
 

@@ -155,8 +155,9 @@ export function createCumulativeLog<T>(options: LogOptions<T>): KeptLog<T> {
   };
 
   for (const entry of recovered?.entries ?? []) {
-    if (newest.has(entry.key)) superseded++;
-    append({ ...entry, kept: true });
+    const { key, value, previous, sequence: at, ended: isEnded } = entry;
+    if (newest.has(key)) superseded++;
+    append({ key, sequence: at, value, previous, ended: isEnded, kept: true });
   }
   for (const [key, entry] of newest) if (entry.ended) ended.add(key);
 
@@ -175,7 +176,7 @@ export function createCumulativeLog<T>(options: LogOptions<T>): KeptLog<T> {
       const known = newest.get(key);
       const isRead = known !== undefined && known.sequence <= handedOut;
       const previous = isRead ? { sequence: known.sequence, value: known.value } : known?.previous;
-      const entry: Entry<T> = { key, value, previous, sequence: ++sequence, ended: false, kept: true };
+      const entry: Entry<T> = { key, sequence: ++sequence, value, previous, ended: false, kept: true };
       if (known?.ended === true) ended.delete(key);
       if (isRead && known.sequence > acknowledged) superseded++;
       else if (known !== undefined) drop(known);

@@ -136,18 +136,23 @@ function createReplay<T>(): {
       return true;
     }
     sequence = Math.max(sequence, line.s);
-    const chain = chains.get(key) ?? [];
     const base = line.p;
+    const entry = { key, value, sequence: line.s, previous: undefined, ended: false };
+    const chain = chains.get(key);
+    if (chain === undefined) {
+      chains.set(key, [base === undefined ? entry : { ...entry, previous: { sequence: base, value } }]);
+      return base === undefined;
+    }
     while ((chain.at(-1)?.sequence ?? 0) > (base ?? 0)) chain.pop();
     const last = chain.at(-1);
     const before = last?.sequence === base ? last : undefined;
     // Acknowledged states that are not the newest are only there for this.
     while ((chain[0]?.sequence ?? acknowledged + 1) <= acknowledged) chain.shift();
-    chain.push({
-      ...{ key, value, sequence: line.s, ended: false },
-      previous: base === undefined ? undefined : { sequence: base, value: before?.value ?? value },
-    });
-    chains.set(key, chain);
+    chain.push(
+      base === undefined
+        ? entry
+        : { ...entry, previous: { sequence: base, value: before === undefined ? value : before.value } },
+    );
     return base === undefined || before !== undefined;
   };
 
