@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatFieldError, quote } from '@runtime-enforcer/api/field-error';
 import { PROMOTE_LABEL, PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
-import { promote as policyFrom } from '@runtime-enforcer/api/promotion';
+import { promote as policyFrom, PROMOTION_FAILED_CONDITION } from '@runtime-enforcer/api/promotion';
 import { reviewProposal } from '@runtime-enforcer/api/proposal-review';
 import { POLICY_MODES, type PolicyMode } from '@runtime-enforcer/api/workload-policy';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
@@ -26,8 +26,6 @@ import { PluginError, UsageError } from '../plugin-error.ts';
 
 const POLL_MS = 500;
 const WAIT_MS = 30_000;
-/** Condition by which the controller tells that a promotion is impossible. */
-const FAILED_CONDITION = 'PromotionFailed';
 
 interface Promotion {
   readonly mode: PolicyMode;
@@ -140,7 +138,7 @@ async function waitForPolicy(
       name,
     });
     const failed = listAt(proposal, 'status', 'conditions').find(
-      (each) => textAt(each, 'type') === FAILED_CONDITION && textAt(each, 'status') === 'True',
+      (each) => textAt(each, 'type') === PROMOTION_FAILED_CONDITION && textAt(each, 'status') === 'True',
     );
     if (failed !== undefined) {
       throw new PluginError(`policy promotion failed: ${textAt(failed, 'message')}`, remedyFor(name));

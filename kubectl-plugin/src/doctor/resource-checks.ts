@@ -1,4 +1,5 @@
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import { PROMOTION_FAILED_CONDITION } from '@runtime-enforcer/api/promotion';
 import { objectKey } from '@runtime-enforcer/kube/kube-object';
 import { templatePolicy } from '../cluster/workloads.ts';
 import { labelsOf, listAt, textAt } from '../output/json-field.ts';
@@ -88,7 +89,7 @@ export function checkPolicies({ policies, pods }: ClusterFacts): readonly Findin
 export function checkProposals({ proposals }: ClusterFacts): readonly Finding[] {
   return (proposals.ok ? proposals.value : []).flatMap((proposal): readonly Finding[] => {
     const failed = listAt(proposal, 'status', 'conditions').find(
-      (each) => textAt(each, 'type') === 'PromotionFailed' && textAt(each, 'status') === 'True',
+      (each) => textAt(each, 'type') === PROMOTION_FAILED_CONDITION && textAt(each, 'status') === 'True',
     );
     if (failed === undefined) return [];
     const { namespace = '', name } = proposal.metadata;

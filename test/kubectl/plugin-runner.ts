@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { yamlText } from '@runtime-enforcer/api/yaml-text';
+import type { ControlPlane } from '../cluster/control-plane.ts';
+import { printProgress } from '../vm/progress.ts';
+import { kubectlDirectory } from './kubectl-binary.ts';
+import { PLUGIN_DIRECTORY } from './package-plugin.ts';
+
+const TIME_LIMIT_MS = 50_000;
+
+/** What a command printed, and how it ended. */
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Ends the command by SIGINT when its output has this text. */
+  readonly untilOutput?: string;
+  readonly cwd?: string;
+}
+
+/** A person at a shell that has kubectl, the packaged plugin, and nothing else. */
+export interface PluginRunner {
+  /** Runs `kubectl ARGS`. */
+  kubectl(args: readonly string[], options?: RunOptions): Promise<CommandResult>;
+  /** Runs `kubectl runtime-enforcer` with arguments separated by single spaces. */
+  plugin(args: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
+  /** A directory for files of the test. */
+  readonly directory: string;
+  /** Writes a kubeconfig and names its file. */
+  writeKubeconfig(name: string, config: Readonly<Record<string, unknown>>): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** @param namespace that of the kubeconfig's context */
+export async function pluginRunner(plane: ControlPlane, namespace: string): Promise<PluginRunner> {
+  const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-plugin-'));
+  const path = [await kubectlDirectory(printProgress), PLUGIN_DIRECTORY].join(delimiter);
+  const writeKubeconfig = async (
+    name: string,
+    config: Readonly<Record<string, unknown>>,
+  ): Promise<string> => {
+    const file = join(directory, name);
+    await writeFile(file, yamlText({ apiVersion: 'v1', kind: 'Config', ...config }));
+    return file;
+  };
+  const kubeconfig = await writeKubeconfig('config', adminConfig(plane, namespace));
+
+  const kubectl = async (args: readonly string[], options: RunOptions = {}): Promise<CommandResult> => {
+    const env = { PATH: path, HOME: directory, KUBECONFIG: kubeconfig, ...options.env };
+    return await run(join(await kubectlDirectory(printProgress), 'kubectl'), args, { ...options, env });
+  };
+  return {
+    kubectl,
+    directory,
+    writeKubeconfig,
+    plugin: async (args, options) =>
+      await kubectl(['runtime-enforcer', ...(typeof args === 'string' ? args.split(' ') : args)], options),
+    stop: async () => await rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** The kubeconfig of the cluster's administrator, as an object. */
+export function adminConfig({ url, credentials }: ControlPlane, namespace: string) {
+  const base64 = (pem: string) => Buffer.from(pem).toString('base64');
+  const { authority, admin } = credentials;
+  return {
+    clusters: [
+      {
+        name: 'test',
+        cluster: { server: url, 'certificate-authority-data': base64(authority.certificate) },
+      },
+    ],
+    users: [
+      {
+        name: 'admin',
+        user: {
+          'client-certificate-data': base64(admin.certificate),
+          'client-key-data': base64(admin.key),
+        },
+      },
+    ],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'admin', namespace } }],
+    'current-context': 'test',
+  };
+}
+
+async function run(
+  program: string,
+  args: readonly string[],
+  options: RunOptions & { readonly env: Readonly<Record<string, string>> },
+): Promise<CommandResult> {
+  const child = spawn(program, args, {
+    env: options.env,
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+  });
+  let stdout = '';
+  let stderr = '';
+  const stopWhenSeen = (): void => {
+    const { untilOutput } = options;
+    if (untilOutput !== undefined && stdout.includes(untilOutput)) child.kill('SIGINT');
+  };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    stopWhenSeen();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => undefined).end(options.input ?? '');
+  const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS);
+  return await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => {
+      clearTimeout(timer);
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
