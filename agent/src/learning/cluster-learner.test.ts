@@ -506,7 +506,7 @@ describe('the API', () => {
     expect(counter('learning_lookup_failures')).toBeGreaterThan(0);
   });
 
-  it.each([403, 409, 410, 429, 500, 503])(
+  it.each([403, 404, 409, 410, 429, 500, 503])(
     'answering %i to writes for a while loses nothing',
     async (code) => {
       putDeployment(cluster);
@@ -539,6 +539,14 @@ describe('the API', () => {
     }
     await until('every path', () => allowed().length === 21);
     expect(performance.now() - from).toBeGreaterThan(900);
+  });
+
+  it('saying that the namespace is gone ends its learning, counted', async () => {
+    putDeployment(cluster);
+    cluster.fault = (line) => (line.startsWith('POST') ? { code: 404, reason: 'NotFound' } : undefined);
+    await start();
+    learner.events([learned(container('web-1'), '/bin/a')]);
+    await until('what waits to be given up', () => counter('learned_paths_lost') > 0);
   });
 
   it('saying that the workload is gone ends its learning, counted', async () => {

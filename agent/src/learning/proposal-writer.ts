@@ -1,32 +1,25 @@
-import { WORKLOAD_POLICY_PLURAL } from '@runtime-enforcer/api/keys';
 import type { LearnedPath } from '@runtime-enforcer/api/learned-paths';
 import { MAX_LEARNED_PATHS } from '@runtime-enforcer/api/limits';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
-import { ApiError, isAlreadyExists, isNotFound } from '@runtime-enforcer/kube/api-error';
+import { ApiError } from '@runtime-enforcer/kube/api-error';
 import type { BackOffSettings } from '@runtime-enforcer/kube/back-off';
-import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
-import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path';
 import { workQueue } from '@runtime-enforcer/kube/work-queue';
 import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
 import type { OwnedWorkload } from './owner-chain.ts';
-import { PROPOSALS } from './promotion-watch.ts';
 import {
   EndingProposalError,
-  newProposal,
   pathKey,
   type ProposalUpdate,
   UnusableProposalError,
-  updatedProposal,
 } from './proposal-object.ts';
+import { writeProposal } from './proposal-request.ts';
 import { createRequestPace } from './request-pace.ts';
 
-/** One name for all agents: `managedFields` has an entry for each name that ever wrote. */
-const FIELD_MANAGER = 'runtime-enforcer-agent';
-const POLICIES = { ...PROPOSALS, plural: WORKLOAD_POLICY_PLURAL };
 const UNPROCESSABLE = 422;
 const GONE = 410;
 const NAMESPACE_ENDS = 'NamespaceTerminating';
+const NOT_FOUND = 'NotFound';
 /** Different paths of one workload that wait. More than a proposal takes, because other nodes may have taken some out. */
 const MAX_WAITING = 4 * MAX_LEARNED_PATHS;
 /** Paths for which there was no room that are remembered, to be asked for no more. */
@@ -168,64 +161,6 @@ export function createProposalWriter(options: {
     onSettled(key);
   };
 
-  /** The policy comes before its proposal goes: where neither watch has told, the API itself does. */
-  const hasPolicy = async (proposal: Proposal, signal: AbortSignal): Promise<boolean> => {
-    const { name, workload } = proposal;
-    try {
-      await client.request({
-        path: objectPath({ resource: POLICIES, namespace: workload.namespace, name }),
-        signal,
-      });
-      return true;
-    } catch (error) {
-      if (isNotFound(error)) return false;
-      throw error;
-    }
-  };
-
-  const create = async (proposal: Proposal, signal: AbortSignal): Promise<ProposalUpdate | 'marked'> => {
-    if (await hasPolicy(proposal, signal)) return 'marked';
-    const { name, workload, waiting } = proposal;
-    const update = newProposal(name, workload, [...waiting.values()]);
-    const path = collectionPath(PROPOSALS, workload.namespace);
-    const query = { fieldManager: FIELD_MANAGER };
-    await client.request({ method: 'POST', path, query, body: update.object, signal });
-    return update;
-  };
-
-  const change = async (proposal: Proposal, signal: AbortSignal): Promise<ProposalUpdate | 'marked'> => {
-    const { name, workload, waiting } = proposal;
-    let result: ProposalUpdate | 'marked' = 'marked';
-    await optimisticUpdate({
-      ...{ client, signal, fieldManager: FIELD_MANAGER },
-      reference: { resource: PROPOSALS, namespace: workload.namespace, name },
-      change(current) {
-        result = updatedProposal(current, workload, [...waiting.values()]);
-        return result === 'marked' ? undefined : result.object;
-      },
-    });
-    return result;
-  };
-
-  const write = async (
-    proposal: Proposal,
-    signal: AbortSignal,
-  ): Promise<ProposalUpdate | 'marked' | 'absent'> => {
-    for (;;) {
-      try {
-        return await change(proposal, signal);
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-      if (proposal.waiting.size === 0) return 'absent';
-      try {
-        return await create(proposal, signal);
-      } catch (error) {
-        if (!isAlreadyExists(error)) throw error;
-      }
-    }
-  };
-
   /** @returns when to try again, for what is no failure of the API; undefined if all is done */
   const attempt = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
     const proposal = proposals.get(key);
@@ -238,7 +173,7 @@ export function createProposalWriter(options: {
       return undefined;
     }
     try {
-      const result = await write(proposal, signal);
+      const result = await writeProposal(client, proposal, signal);
       if (result === 'marked') proposal.stoppedUntilMs = performance.now() + timings.promotedMs;
       if (result === 'marked' || result === 'absent') stopLearning(key, proposal);
       else taken(key, proposal, result);
@@ -289,8 +224,9 @@ export function createProposalWriter(options: {
       if (proposal === undefined) return;
       // Paths that come meanwhile must not bring the next try forward.
       proposal.nextWriteMs = performance.now() + retryMs;
-      // Nothing can be made in a namespace that ends, or that is gone.
-      const ends = error instanceof ApiError && (error.causes.includes(NAMESPACE_ENDS) || error.code === 404);
+      // Nothing can be made in a namespace that ends, or that is gone. A server that lacks the CRD names no reason.
+      const ends =
+        error instanceof ApiError && (error.causes.includes(NAMESPACE_ENDS) || error.reason === NOT_FOUND);
       if (ends) {
         drop(key, proposal, 'the namespace is ending');
         return;
