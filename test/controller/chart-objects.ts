@@ -54,7 +54,7 @@ export async function createAll(client: ApiClient, objects: readonly KubeObject[
         method: 'POST',
         path: collection.replace('NS', object.metadata.namespace ?? ''),
         query: { fieldValidation: 'Strict' },
-        body: object,
+        body: { apiVersion: 'admissionregistration.k8s.io/v1', ...object },
       })
       .catch((error: unknown) => {
         if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error;

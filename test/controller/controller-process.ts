@@ -1,0 +1,134 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { issueCertificate } from '@runtime-enforcer/certs/authority';
+import type { ControlPlane } from '../cluster/control-plane.ts';
+import { freePorts } from '../cluster/port.ts';
+import { type ServerProcess, startServer } from '../cluster/server-process.ts';
+import { eventually } from '../runtime/eventually.ts';
+import { REPOSITORY } from '../vm/repository.ts';
+import { chartObjects, createAll, withWebhooksAt } from './chart-objects.ts';
+
+export const CONTROLLER_NAMESPACE = 'runtime-enforcer';
+export const CONTROLLER_ACCOUNT = 'runtime-enforcer-controller';
+
+const MAIN = join(REPOSITORY, 'controller/src/main.ts');
+const READY_BUDGET_MS = 60_000;
+const VALID_FOR_MS = 3_600_000;
+
+/** Where controllers of one test keep what they are started with. */
+export interface ControllerPlace {
+  /** @param account its service account; @param args besides those that every controller needs */
+  start(options?: { account?: string; args?: readonly string[] }): Promise<ControllerProcess>;
+  /** Has the API server ask this controller's webhooks. */
+  installWebhooks(controller: ControllerProcess): Promise<void>;
+  /** Ends all of them. */
+  stop(): Promise<void>;
+}
+
+export interface ControllerProcess extends ServerProcess {
+  readonly webhookPort: number;
+  readonly metricsPort: number;
+  readonly healthPort: number;
+  /** Resolved when it answers that it is ready. */
+  ready(): Promise<void>;
+}
+
+/** Installs the chart's accounts and roles, so that every controller runs with just these. */
+export async function controllerPlace(plane: ControlPlane): Promise<ControllerPlace> {
+  const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-controller-'));
+  const processes: ControllerProcess[] = [];
+  const { authority } = plane.credentials;
+  const certificate = await issueCertificate(authority, {
+    commonName: 'controller',
+    ipAddresses: ['127.0.0.1'],
+    usages: ['server', 'client'],
+    now: new Date(),
+    validForMs: VALID_FOR_MS,
+  });
+  await writeFile(join(directory, 'tls.crt'), certificate.certificate);
+  await writeFile(join(directory, 'tls.key'), certificate.key);
+  await writeFile(join(directory, 'ca.crt'), authority.certificate);
+  await plane.serviceAccount(CONTROLLER_NAMESPACE, 'default');
+  await createAll(plane.admin.client, await chartObjects('controller/rbac.yaml'));
+
+  async function kubeconfig(account: string): Promise<string> {
+    const { tokenFile } = await plane.serviceAccount(CONTROLLER_NAMESPACE, account);
+    const file = join(directory, `${account}.kubeconfig`);
+    const caData = Buffer.from(authority.certificate).toString('base64');
+    await writeFile(
+      file,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [{ name: 'test', cluster: { server: plane.url, 'certificate-authority-data': caData } }],
+        users: [
+          { name: 'test', user: { 'auth-provider': { name: 'token-file', config: { path: tokenFile } } } },
+        ],
+        contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+        'current-context': 'test',
+      }),
+    );
+    return file;
+  }
+
+  return {
+    async start({ account = CONTROLLER_ACCOUNT, args = [] } = {}) {
+      const [webhookPort = 0, metricsPort = 0, healthPort = 0] = await freePorts(3);
+      const name = `controller-${processes.length}`;
+      const argv = [
+        'env',
+        `POD_NAME=${name}`,
+        `POD_NAMESPACE=${CONTROLLER_NAMESPACE}`,
+        process.execPath,
+        MAIN,
+        `--kubeconfig=${await kubeconfig(account)}`,
+        `--webhook-cert-path=${directory}`,
+        `--webhook-bind-address=127.0.0.1:${webhookPort}`,
+        `--metrics-bind-address=127.0.0.1:${metricsPort}`,
+        `--health-probe-bind-address=127.0.0.1:${healthPort}`,
+        '--wp-status-reconciler-update-interval=1s',
+        ...args,
+      ];
+      const server = startServer(name, argv, join(directory, `${name}.log`));
+      const ready = async (): Promise<void> => {
+        try {
+          await eventually(
+            `${name} is ready`,
+            async () => {
+              server.assertRunning();
+              return (await statusOf(healthPort, '/readyz')) === 200 ? true : undefined;
+            },
+            READY_BUDGET_MS,
+          );
+        } catch (error) {
+          throw new Error(`${String(error)}\n${await server.logTail()}`, { cause: error });
+        }
+      };
+      const started = { ...server, webhookPort, metricsPort, healthPort, ready };
+      processes.push(started);
+      return started;
+    },
+    async installWebhooks({ webhookPort }) {
+      const configurations = await chartObjects('controller/webhooks.yaml');
+      await createAll(
+        plane.admin.client,
+        configurations.map((each) => withWebhooksAt(each, webhookPort, authority.certificate)),
+      );
+    },
+    async stop() {
+      await Promise.all(processes.map(async (each) => await each.stop()));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function statusOf(port: number, path: string): Promise<number | undefined> {
+  return await new Promise((resolve) => {
+    get({ host: '127.0.0.1', port, path, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', () => resolve(undefined));
+  });
+}
