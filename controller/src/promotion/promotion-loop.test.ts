@@ -27,11 +27,15 @@ afterEach(async () => {
 function world() {
   const api = memoryApi();
   const events = keptEvents();
+  const errors: unknown[] = [];
+  const log = { ...SILENT_LOG, warn: (fields: object) => void ('err' in fields && errors.push(fields.err)) };
   return {
     api,
     events,
+    /** What a step threw. */
+    errors,
     start: (client = api.client) => {
-      const promotion = createPromotion({ client, events: events.recorder, log: SILENT_LOG, ...FAST });
+      const promotion = createPromotion({ client, events: events.recorder, log, ...FAST });
       running.push(promotion);
       promotion.start();
       return promotion;
@@ -82,7 +86,7 @@ describe('promotion', () => {
   });
 
   it('sees a label that is set later, and a proposal that learning makes again', async () => {
-    const { api, start, propose } = world();
+    const { api, errors, start, propose } = world();
     propose('deploy-web');
     await start().synced;
     propose('deploy-web', 'monitor');
@@ -90,6 +94,22 @@ describe('promotion', () => {
     propose('deploy-web');
     await eventually('the leftover is gone', () => api.list(PROPOSALS).length === 0);
     expect(api.list(POLICIES)).toHaveLength(1);
+    expect(errors).toEqual([]);
+  });
+
+  it('tells who asks for the promotion of a leftover', async () => {
+    const { api, events, errors, start, propose, policy } = world();
+    policy('mine', { [PROMOTED_FROM_LABEL]: 'deploy-web' });
+    propose('deploy-web', 'protect');
+    start();
+    await eventually('it is told', () => events.notes.length === 1);
+    expect(api.list(PROPOSALS)).toEqual([]);
+    expect(api.list(POLICIES)).toHaveLength(1);
+    expect(events.notes[0]).toMatchObject({
+      reason: 'AlreadyPromoted',
+      message: expect.stringContaining('the policy mine was made') as string,
+    });
+    expect(errors).toEqual([]);
   });
 
   it('keeps a proposal whose policy is gone, although it may not have heard of that yet', async () => {

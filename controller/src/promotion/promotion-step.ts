@@ -62,12 +62,12 @@ export async function promotionStep(
 ): Promise<PromotionResult> {
   if (proposal.isDeleting) return NOTHING;
   const { client } = context;
+  const { promote } = proposal;
   const key = `${proposal.namespace}/${proposal.name}`;
   for (const { name } of context.madeFrom(key)) {
     // What is remembered may be gone meanwhile, and with it the right to remove anything.
     if (await isMadeFrom(client, proposal, name, signal)) return await removeLeftover(name);
   }
-  const { promote } = proposal;
   if (promote === undefined) {
     if (proposal.failure !== undefined) await writeFailure(client, proposal, undefined, signal);
     return NOTHING;
