@@ -32,8 +32,8 @@ export interface LearnerReport {
   readonly state: LearningState;
   /** Different executables of which it offers evidence. */
   readonly observed: number;
-  /** While it did what it was told. */
-  readonly loopDelayMs: { readonly p99: number; readonly max: number };
+  /** How long the event loop was held without a pause, in processor time, while it did what it was told. */
+  readonly loopHeldMs: { readonly p99: number; readonly max: number };
   readonly cpuMs: number;
 }
 

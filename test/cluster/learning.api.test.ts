@@ -297,7 +297,7 @@ describe('many agents', () => {
         Array.from({ length: MAX_LEARNED_PATHS }, (_, index) => ({ ...place, path: `/opt/tools/${index}` })),
       );
       const before = proxy.requests.length;
-      const { loopDelayMs, cpuMs } = await busy.tell({
+      const { loopHeldMs, cpuMs } = await busy.tell({
         execs,
         storm: { perSecond: 5_000, ms: STORM_MS },
       });
@@ -310,7 +310,7 @@ describe('many agents', () => {
       });
       console.log(
         `${STORM_MS / 1_000} s of 5,000 execs/s: ${counts['events_learned']} events, ${requests.length} requests, ${writes.length} writes, ` +
-          `loop delay p99 ${loopDelayMs.p99.toFixed(1)} ms, max ${loopDelayMs.max.toFixed(1)} ms, ${cpuMs.toFixed(0)} ms of CPU`,
+          `loop held p99 ${loopHeldMs.p99.toFixed(1)} ms, max ${loopHeldMs.max.toFixed(1)} ms, ${cpuMs.toFixed(0)} ms of CPU`,
       );
       expect(counts['events_learned']).toBeGreaterThan(4.5 * STORM_MS);
       for (const { podName } of pods) {
@@ -320,9 +320,9 @@ describe('many agents', () => {
       expect(counts['learned_paths_lost'] ?? 0).toBe(0);
       expect(requests.length).toBeLessThan(60);
       expect(writes.length).toBeLessThan(20);
-      // Other work of the machine is in it.
-      expect(loopDelayMs.p99).toBeLessThan(100);
-      expect(cpuMs).toBeLessThan(0.3 * STORM_MS);
+      expect(loopHeldMs.p99).toBeLessThan(10);
+      expect(loopHeldMs.max).toBeLessThan(100);
+      expect(cpuMs).toBeLessThan(0.5 * STORM_MS);
       await busy.stop();
     },
   );
