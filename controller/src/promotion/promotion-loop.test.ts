@@ -28,7 +28,12 @@ function world() {
   const api = memoryApi();
   const events = keptEvents();
   const errors: unknown[] = [];
-  const log = { ...SILENT_LOG, warn: (fields: object) => void ('err' in fields && errors.push(fields.err)) };
+  const log = {
+    ...SILENT_LOG,
+    warn(fields: object) {
+      if ('err' in fields) errors.push(fields.err);
+    },
+  };
   return {
     api,
     events,
