@@ -20,6 +20,7 @@ import {
 } from './pins.ts';
 import { replaceLinks } from './program-links.ts';
 import { createRunningEnforcer } from './running-enforcer.ts';
+import { forgetLearned } from './seen-reading.ts';
 
 export interface OpenOptions {
   readonly native: Native;
@@ -67,6 +68,8 @@ export async function openEnforcer(options: OpenOptions): Promise<KernelEnforcer
     (await openOverPinnedMaps(options, plan, live, build)) ??
     (await openWithNewMaps(options, plan, live, build));
   const maps = kernelMaps(opened.maps, plan);
+  // What the agent before was told and had not written yet is told again; its violations were counted exactly.
+  await forgetLearned(maps.seen);
   const described = describeAttachment(options, plan, opened.adopted);
   if (opened.adopted !== 'adopted' && opened.commit !== undefined) {
     log.info(

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { createBootClock } from './boot-clock.ts';
 import { SEEN_KEY_LAYOUT, SEEN_VALUE_LAYOUT } from './gen/abi.ts';
-import { createSeenReading } from './seen-reading.ts';
+import { openExampleMaps } from './kernel-maps-example.ts';
+import { loadNative } from './native.ts';
+import { createSeenReading, forgetLearned } from './seen-reading.ts';
 
 const SECOND_NS = 1_000_000_000n;
 const clock = createBootClock({ uptime: () => 100, now: () => 1_000_000 });
@@ -47,4 +49,20 @@ it('leaves the loop to others while a whole map is told', async () => {
   clearInterval(timer);
   expect(told).toHaveLength(100_000);
   expect(turns).toBeGreaterThan(5);
+});
+
+it('lets the kernel tell again what was learned, and leaves violations counted', async () => {
+  const { maps, close } = openExampleMaps(loadNative());
+  const keyOf = (hash: bigint, modeAndReason: number): Buffer => {
+    const key = Buffer.alloc(SEEN_KEY_LAYOUT.size);
+    key.writeBigUInt64LE(hash, SEEN_KEY_LAYOUT.offsets.path_hash);
+    key.writeUInt32LE(modeAndReason, SEEN_KEY_LAYOUT.offsets.mode_and_reason);
+    return key;
+  };
+  const kinds = [0, 0, 1 | (1 << 8), 2 | (1 << 8)].map((kind, hash) => keyOf(BigInt(hash), kind));
+  for (const key of kinds) maps.seen.update(key, Buffer.alloc(SEEN_VALUE_LAYOUT.size));
+  await forgetLearned(maps.seen);
+  expect(kinds.map((key) => maps.seen.lookup(key) !== undefined)).toEqual([false, false, true, true]);
+  await forgetLearned(maps.seen);
+  close();
 });

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BootClock } from './boot-clock.ts';
 import type { ContainerLookup, SeenEntry } from './enforcer.ts';
 import { seenEntryAt } from './exec-record.ts';
-import { SEEN_KEY_LAYOUT, SEEN_VALUE_LAYOUT } from './gen/abi.ts';
+import { Mode, SEEN_KEY_LAYOUT, SEEN_VALUE_LAYOUT } from './gen/abi.ts';
 import type { NativeMap } from './native.ts';
 
 /** How long one turn of the loop may be taken; a map of 65,536 entries may have changed whole. */
@@ -51,4 +51,19 @@ export function createSeenReading(
     }
     return entries;
   };
+}
+
+/** Makes the kernel tell everything that is learned once more, as if for the first time. Rejects with a NativeError. */
+export async function forgetLearned(map: Pick<NativeMap, 'entries' | 'deleteMany'>): Promise<void> {
+  const { keys, count } = await map.entries();
+  const size = SEEN_KEY_LAYOUT.size;
+  const learned = Buffer.alloc(count * size);
+  let found = 0;
+  for (let index = 0; index < count; index++) {
+    const key = keys.subarray(index * size, (index + 1) * size);
+    // The reason stands beside the mode, and what is learned has none.
+    if (key[SEEN_KEY_LAYOUT.offsets.mode_and_reason] !== Mode.MODE_NONE) continue;
+    learned.set(key, found++ * size);
+  }
+  if (found > 0) await map.deleteMany(learned.subarray(0, found * size), found);
 }
