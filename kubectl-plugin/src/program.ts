@@ -52,7 +52,8 @@ export async function runProgram(
     if (load === undefined) return;
     command.action(async () => {
       const context = openContext(kubeFlags(program.opts()));
-      exitCode = await (await load())(context, command.args, commandOptions(command.opts()));
+      // An option that a group has as well is read by the group.
+      exitCode = await (await load())(context, command.args, commandOptions(command.optsWithGlobals()));
     });
   }
 
