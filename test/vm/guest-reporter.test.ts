@@ -7,6 +7,7 @@ import { type GuestEvent, decodeGuestLine } from './guest-event.ts';
 import { NODE_BINARY } from './repository.ts';
 
 const REPORTER = join(import.meta.dirname, 'guest-reporter.ts');
+const HANGS_MS = 15_000;
 
 describe('guestReporter', () => {
   let directory = '';
@@ -20,8 +21,15 @@ describe('guestReporter', () => {
     const file = join(directory, 'tests.mjs');
     writeFileSync(file, `import { describe, it, test } from 'node:test';\n${tests}`);
     const reporter = `--test-reporter=${join(directory, 'reporter.mjs')}`;
-    const args = [reporter, '--test-reporter-destination=stdout', '--test-timeout=1000', file];
-    const { stdout } = spawnSync(NODE_BINARY, args, { encoding: 'utf8' });
+    const args = [
+      '--test-force-exit',
+      reporter,
+      '--test-reporter-destination=stdout',
+      '--test-timeout=1000',
+      file,
+    ];
+    const { stdout, error } = spawnSync(NODE_BINARY, args, { encoding: 'utf8', timeout: HANGS_MS });
+    expect(error).toBeUndefined();
     return stdout.split('\n').flatMap((line) => decodeGuestLine(line).event ?? []);
   };
   const results = (events: GuestEvent[]): string[] =>
@@ -55,6 +63,18 @@ describe('guestReporter', () => {
     expect(events.at(-1)).toEqual({ event: 'end' });
     const bad = events.find((event) => event.event === 'failed');
     expect(bad).toMatchObject({ message: expect.stringContaining('no reason') as string });
+  });
+
+  it('comes to its end, with all that was told, when a failed test leaves something running', () => {
+    const many = Array.from({ length: 300 }, (_, i) => `it('number ${i}', () => {});`).join('\n');
+    const events = run(`
+      describe('outer', () => {
+        it('bad', () => { setInterval(() => {}, 1_000); throw new Error('x'.repeat(100_000)); });
+        ${many}
+      });
+    `);
+    expect(results(events)).toHaveLength(301);
+    expect(events.at(-1)).toEqual({ event: 'end' });
   });
 
   it('reports a hook that fails and a test that takes too long', () => {

@@ -109,6 +109,8 @@ function nodeCommand(testTimeoutMs: number): string[] {
   const pattern = process.env[NAME_PATTERN_VARIABLE];
   return [
     'node',
+    // What a failed test left running would keep the guest until its time is over.
+    '--test-force-exit',
     `--test-reporter=${REPORTER_IN_GUEST}`,
     '--test-reporter-destination=stdout',
     `--test-timeout=${testTimeoutMs}`,
