@@ -109,6 +109,20 @@ describe('apiClient', () => {
     await expect(server.client.request({ path: '/3' })).rejects.toThrow('401');
     expect(seen).toEqual(['Bearer old', 'Bearer old', 'Bearer new', 'Bearer new', 'Bearer new']);
   });
+
+  it('sends nothing that its caller refuses at the last moment', async () => {
+    const server = await fake(({ reply }) => reply(200, {}));
+    const refusal = new Error('not any more');
+    const request = server.client.request({
+      method: 'POST',
+      path: '/api/v1/things',
+      beforeSend: () => {
+        throw refusal;
+      },
+    });
+    await expect(request).rejects.toBe(refusal);
+    expect(server.requests).toEqual([]);
+  });
 });
 
 describe('pooledConfig', () => {

@@ -26,6 +26,8 @@ export interface ApiRequest {
   readonly body?: unknown;
   readonly patchType?: PatchType;
   readonly signal?: AbortSignal;
+  /** Called when nothing is left to wait for before the request is sent. What it throws is thrown, and nothing sent. */
+  readonly beforeSend?: () => void;
   /** For the whole answer, or for its beginning where it is a stream; 30,000 when left out. */
   readonly timeoutMs?: number;
 }
@@ -56,6 +58,7 @@ export function apiClient({ config, tokens }: Pick<PooledConfig, 'config' | 'tok
     const context = new RequestContext(url.href, HttpMethod.GET);
     await config.applySecurityAuthentication(context);
     const dispatcher = context.getDispatcher();
+    askBeforeSend(request);
     return await send(url, {
       method: request.method ?? 'GET',
       headers: { ...context.getHeaders(), accept: JSON_TYPE, ...contentType(request) },
@@ -77,6 +80,7 @@ export function apiClient({ config, tokens }: Pick<PooledConfig, 'config' | 'tok
     try {
       return await work();
     } catch (error) {
+      if (error instanceof NotSent) throw error.cause;
       if (error instanceof ApiError || request.signal?.aborted === true) throw error;
       throw new ConnectionError(describe(request), error);
     }
@@ -109,6 +113,19 @@ export function apiClient({ config, tokens }: Pick<PooledConfig, 'config' | 'tok
         }
       }),
   };
+}
+
+/** Carries what `beforeSend` threw, which is the caller's own and no fault of the connection. */
+class NotSent extends Error {
+  override readonly name = 'NotSent';
+}
+
+function askBeforeSend({ beforeSend }: ApiRequest): void {
+  try {
+    beforeSend?.();
+  } catch (cause) {
+    throw new NotSent('refused by the caller', { cause });
+  }
 }
 
 function contentType({ body, patchType }: ApiRequest): Record<string, string> {

@@ -23,7 +23,9 @@ export interface ControllerPlace {
   start(options?: { account?: string; args?: readonly string[] }): Promise<ControllerProcess>;
   /** Has the API server ask this controller's webhooks. */
   installWebhooks(controller: ControllerProcess): Promise<void>;
-  /** Ends all of them. */
+  /** Ends all that run. */
+  stopAll(): Promise<void>;
+  /** Ends all of them, and removes their files. */
   stop(): Promise<void>;
 }
 
@@ -73,6 +75,10 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
     return file;
   }
 
+  async function stopAll(): Promise<void> {
+    await Promise.all(processes.map(async (each) => await each.stop()));
+  }
+
   return {
     async start({ account = CONTROLLER_ACCOUNT, args = [] } = {}) {
       const [webhookPort = 0, metricsPort = 0, healthPort = 0] = await freePorts(3);
@@ -117,8 +123,9 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
         configurations.map((each) => withWebhooksAt(each, webhookPort, authority.certificate)),
       );
     },
+    stopAll,
     async stop() {
-      await Promise.all(processes.map(async (each) => await each.stop()));
+      await stopAll();
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -16,8 +16,11 @@ export function leaderClient(client: ApiClient, isLeader: () => boolean): ApiCli
   return {
     async request(request) {
       const { method = 'GET', path } = request;
-      if (method !== 'GET' && !isLeader()) throw new NotLeaderError(`${method} ${path}`);
-      return await client.request(request);
+      if (method === 'GET') return await client.request(request);
+      const beforeSend = (): void => {
+        if (!isLeader()) throw new NotLeaderError(`${method} ${path}`);
+      };
+      return await client.request({ ...request, beforeSend });
     },
     stream: async (request) => await client.stream(request),
   };

@@ -126,6 +126,7 @@ export function memoryApi(): MemoryApi {
       async request(request) {
         await api.intercept('before', request);
         request.signal?.throwIfAborted();
+        request.beforeSend?.();
         requests.push(`${request.method ?? 'GET'} ${request.path}`);
         const body = structuredClone(request.body);
         const result = structuredClone(answer({ ...request, body }));
