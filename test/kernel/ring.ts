@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { reportsInTurn } from '../rings/reports-in-turn.ts';
+import { runParts } from '../rings/reports-in-turn.ts';
 import type { RingReport, RunRing } from '../rings/report.ts';
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
@@ -57,16 +57,7 @@ export const run: RunRing = async (report) => {
   const boots = BOOTS.filter((boot) => boot.title.includes(title))
     .map((boot) => ({ ...boot, suites: boot.suites.filter((name) => name === (suite ?? name)) }))
     .filter(({ suites }) => suites.length > 0);
-  const reports = reportsInTurn(report, boots.length);
-  const waiting = boots.map((boot, index) => ({ boot, turn: reports[index] }));
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next?.turn !== undefined; next = waiting.shift()) {
-      next.turn.heading(next.boot.title);
-      await runBoot(next.boot, payload, next.turn);
-      next.turn.end();
-    }
-  };
-  await Promise.all(Array.from({ length: GUESTS_AT_A_TIME }, work));
+  await runParts(boots, GUESTS_AT_A_TIME, report, async (boot, part) => await runBoot(boot, payload, part));
   return report.result();
 };
 

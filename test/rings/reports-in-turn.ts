@@ -37,3 +37,25 @@ export function reportsInTurn(report: RingReport, parts: number): PartReport[] {
     },
   }));
 }
+
+/**
+ * Runs the parts of a ring, so many at a time, each under its title; what they tell comes in their order. Rejects as
+ * soon as a part does.
+ */
+export async function runParts<Part extends { readonly title: string }>(
+  parts: readonly Part[],
+  atATime: number,
+  report: RingReport,
+  run: (part: Part, report: RingReport) => Promise<unknown>,
+): Promise<void> {
+  const reports = reportsInTurn(report, parts.length);
+  const waiting = parts.map((part, index) => ({ part, turn: reports[index] }));
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next?.turn !== undefined; next = waiting.shift()) {
+      next.turn.heading(next.part.title);
+      await run(next.part, next.turn);
+      next.turn.end();
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, work));
+}

@@ -1,9 +1,12 @@
 import { join } from 'node:path';
+import { runParts } from '../rings/reports-in-turn.ts';
 import type { RunRing } from '../rings/report.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { agentPayload } from './agent-payload.ts';
 
 const GUEST_BUDGET_MS = 900_000;
+/** As many as the machine has places for, unless told otherwise. */
+const GUESTS_AT_A_TIME = 2;
 /** A pod takes a second in a guest that has the machine to itself, and several beside others. */
 const TEST_BUDGET_MS = 180_000;
 
@@ -21,12 +24,17 @@ const BOOTS: readonly Boot[] = [
   {
     title: 'what containers may do, on Linux 6.12',
     guest: { kernel: '6.12' },
-    suites: ['pods', 'binding', 'lists', 'policy-changes'],
+    suites: ['pods', 'binding', 'lists', 'policy-changes', 'learning', 'attacks'],
   },
   {
     title: 'the life of the agent, on Linux 6.12',
     guest: { kernel: '6.12' },
     suites: ['agent-life'],
+  },
+  {
+    title: 'cgroups of version 1 and 2, on Linux 6.1',
+    guest: { kernel: '6.1', cgroups: 'hybrid' },
+    suites: ['hybrid'],
   },
 ];
 
@@ -34,22 +42,24 @@ const BOOTS: readonly Boot[] = [
 export const run: RunRing = async (report) => {
   const asked = suitesAsked(process.env[ONLY_VARIABLE]);
   const payload = await agentPayload();
-  for (const { title, guest, suites: all } of BOOTS) {
-    const suites = all.filter((suite) => asked.has(suite));
-    if (suites.length === 0) continue;
-    report.heading(title);
-    await runGuestSuite(
-      {
-        ...guest,
-        containerd: true,
-        payload,
-        files: suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
-        timeoutMs: GUEST_BUDGET_MS,
-        testTimeoutMs: TEST_BUDGET_MS,
-      },
-      report,
-    );
-  }
+  const boots = BOOTS.map((boot) => ({ ...boot, suites: boot.suites.filter((suite) => asked.has(suite)) }));
+  await runParts(
+    boots.filter(({ suites }) => suites.length > 0),
+    GUESTS_AT_A_TIME,
+    report,
+    async ({ guest, suites }, part) =>
+      await runGuestSuite(
+        {
+          ...guest,
+          containerd: true,
+          payload,
+          files: suites.map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
+          timeoutMs: GUEST_BUDGET_MS,
+          testTimeoutMs: TEST_BUDGET_MS,
+        },
+        part,
+      ),
+  );
   return report.result();
 };
 
