@@ -81,6 +81,7 @@ describe('the CRDs', () => {
     expect(at(proposalSchema, '.status.observations[].executablePath')).toEqual(
       at(policySchema, `${ALLOWED}[]`),
     );
+    expect(at(proposalSchema, '.status.mergedFrom')).toEqual(at(policySchema, '.status.mergedFrom'));
     expect(at(policySchema, '.status.acknowledgedViolations[].violation')).toEqual(
       at(policySchema, '.status.violations[]'),
     );
@@ -100,6 +101,8 @@ describe('the CRDs', () => {
       violations: at(policySchema, '.status.violations')['maxItems'],
       acknowledged: at(policySchema, '.status.acknowledgedViolations')['maxItems'],
       conditions: at(policySchema, '.status.conditions')['maxItems'],
+      mergedFrom: at(policySchema, '.status.mergedFrom')['maxItems'],
+      incarnation: at(policySchema, '.status.mergedFrom[].incarnation')['maxLength'],
       message: at(policySchema, '.status.conditions[].message')['maxLength'],
     }).toEqual({
       containers: limits.MAX_CONTAINERS,
@@ -114,6 +117,8 @@ describe('the CRDs', () => {
       violations: limits.MAX_VIOLATION_RECORDS,
       acknowledged: limits.MAX_VIOLATION_RECORDS,
       conditions: limits.MAX_CONDITIONS,
+      mergedFrom: limits.MAX_MERGE_POSITIONS,
+      incarnation: limits.MAX_INCARNATION_CHARACTERS,
       message: limits.MAX_MESSAGE_CHARACTERS,
     });
   });

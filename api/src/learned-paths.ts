@@ -47,7 +47,8 @@ export interface LearningResult {
 /** Condition of a proposal that had no room for a further path. */
 export const FULL_CONDITION = 'Full';
 
-const FULL = {
+/** That condition, in all but its time. */
+export const FULL = {
   type: FULL_CONDITION,
   status: 'True',
   reason: 'PathLimitReached',
@@ -113,7 +114,11 @@ export function learn(proposal: WorkloadPolicyProposal, execs: Iterable<LearnedE
     proposal: {
       ...proposal,
       spec: { ...proposal.spec, rulesByContainer: rules.rules },
-      status: { observations: [...observations.values()], conditions },
+      status: {
+        observations: [...observations.values()],
+        conditions,
+        mergedFrom: proposal.status?.mergedFrom ?? [],
+      },
     },
     added,
     refused,
@@ -193,7 +198,8 @@ function firstNames(known: readonly string[], more: readonly string[]): readonly
   return [...new Set([...known, ...more])].slice(0, MAX_OBSERVED_NAMES);
 }
 
-function observationKey({ containerName, executablePath }: Observation): string {
+/** Equal for observations of one executable in one container. */
+export function observationKey({ containerName, executablePath }: Observation): string {
   return `${containerName} ${executablePath}`;
 }
 

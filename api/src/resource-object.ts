@@ -2,6 +2,7 @@ import { DEFAULT_OTHER_MOUNT_NAMESPACES, type RulesByContainer } from './contain
 import { API_VERSION, WORKLOAD_POLICY_KIND, WORKLOAD_POLICY_PROPOSAL_KIND } from './keys.ts';
 import type { ObjectMeta } from './object-meta.ts';
 import { DEFAULT_UNLISTED_CONTAINERS, type WorkloadPolicy } from './workload-policy.ts';
+import type { WorkloadPolicyStatus } from './workload-policy-status.ts';
 import type { WorkloadPolicyProposal } from './workload-policy-proposal.ts';
 
 /** A plain object for JSON or YAML, its fields in the order in which people read them. */
@@ -24,10 +25,13 @@ export function workloadPolicyObject({ metadata, spec, status }: WorkloadPolicy)
       ...(spec.binding.autoBind && { binding: { autoBind: true } }),
       rulesByContainer: rulesObject(spec.rulesByContainer),
     },
-    ...(status && {
-      status: { ...status, nodesWithIssues: Object.fromEntries(sortedEntries(status.nodesWithIssues)) },
-    }),
+    ...(status && { status: workloadPolicyStatusObject(status) }),
   };
+}
+
+/** The status as the API server takes it. */
+export function workloadPolicyStatusObject(status: WorkloadPolicyStatus): PlainObject {
+  return { ...status, nodesWithIssues: Object.fromEntries(sortedEntries(status.nodesWithIssues)) };
 }
 
 /** The proposal as the API server takes it, in the same way. */

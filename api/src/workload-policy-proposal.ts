@@ -6,6 +6,7 @@ import type { Parsed } from './field-error.ts';
 import { API_VERSION, WORKLOAD_POLICY_PROPOSAL_KIND } from './keys.ts';
 import { dnsLabel } from './kubernetes-name.ts';
 import { MAX_LEARNED_PATHS, MAX_OBSERVED_NAMES } from './limits.ts';
+import { mergePositions, type MergePosition } from './merge-position.ts';
 import { objectMeta, type ObjectMeta } from './object-meta.ts';
 import { list, mapped, object, oneOf, parseWith, text, wholeNumber, type Check } from './schema.ts';
 import { timestamp } from './timestamp.ts';
@@ -21,6 +22,8 @@ export interface WorkloadPolicyProposalStatus {
   /** The evidence for each learned path; one per container and path. */
   readonly observations: readonly Observation[];
   readonly conditions: readonly Condition[];
+  /** What of each agent's observations is in the counts. */
+  readonly mergedFrom: readonly MergePosition[];
 }
 
 export interface Observation {
@@ -70,9 +73,14 @@ const status: Check<WorkloadPolicyProposalStatus> = mapped(
         key: ({ containerName, executablePath: path }) => `${containerName} ${path}`,
       }),
       conditions,
+      mergedFrom: mergePositions,
     },
   ),
-  (given) => ({ observations: given.observations ?? [], conditions: given.conditions ?? [] }),
+  (given) => ({
+    observations: given.observations ?? [],
+    conditions: given.conditions ?? [],
+    mergedFrom: given.mergedFrom ?? [],
+  }),
 );
 
 const workloadPolicyProposal: Check<WorkloadPolicyProposal> = mapped(

@@ -1,5 +1,6 @@
 import { conditions, type Condition } from './condition.ts';
 import { MAX_MESSAGE_CHARACTERS, MAX_STATUS_NODES, MAX_VIOLATION_RECORDS } from './limits.ts';
+import { mergePositions, type MergePosition } from './merge-position.ts';
 import { list, mapOf, mapped, object, oneOf, text, wholeNumber, type Check } from './schema.ts';
 import { timestamp } from './timestamp.ts';
 import { violationRecord, type ViolationRecord } from './violation.ts';
@@ -24,6 +25,8 @@ export interface WorkloadPolicyStatus {
   /** Newest acknowledgement first. */
   readonly acknowledgedViolations: readonly AcknowledgedViolation[];
   readonly conditions: readonly Condition[];
+  /** What of each agent's journal is in the counts. */
+  readonly mergedFrom: readonly MergePosition[];
 }
 
 export type PolicyPhase = 'Ready' | 'Failed' | 'Transitioning';
@@ -87,6 +90,7 @@ export const workloadPolicyStatus: Check<WorkloadPolicyStatus> = mapped(
       violations: list(violationRecord, { max: MAX_VIOLATION_RECORDS, key: ({ id }) => String(id) }),
       acknowledgedViolations: list(acknowledgedViolation, { max: MAX_VIOLATION_RECORDS }),
       conditions,
+      mergedFrom: mergePositions,
     },
   ),
   (status) => ({
@@ -102,5 +106,6 @@ export const workloadPolicyStatus: Check<WorkloadPolicyStatus> = mapped(
     violations: status.violations ?? [],
     acknowledgedViolations: status.acknowledgedViolations ?? [],
     conditions: status.conditions ?? [],
+    mergedFrom: status.mergedFrom ?? [],
   }),
 );

@@ -47,6 +47,7 @@ describe('parseWorkloadPolicy', () => {
           violations: [],
           acknowledgedViolations: [],
           conditions: [],
+          mergedFrom: [],
         },
       },
     });

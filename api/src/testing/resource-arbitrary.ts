@@ -119,6 +119,15 @@ const violation = record(
 
 const issue = { code: fc.constantFrom(...NODE_CODES), message: fc.constantFrom('', 'broken'), since: time };
 
+const mergedFrom = fc.array(
+  fc.record({
+    nodeName: name,
+    incarnation: fc.constantFrom('', 'one', 'i'.repeat(128)),
+    sequence: count,
+  }),
+  { maxLength: 3 },
+);
+
 const policyStatus = record({
   observedGeneration: count,
   phase: fc.constantFrom('Ready', 'Failed', 'Transitioning'),
@@ -143,6 +152,7 @@ const policyStatus = record({
     { maxLength: 2 },
   ),
   conditions,
+  mergedFrom,
 });
 
 /** WorkloadPolicies as plain objects, nearly all valid. */
@@ -195,6 +205,7 @@ export const proposalObject = record(
         { maxLength: 3, selector: (each) => JSON.stringify([each['containerName'], each['executablePath']]) },
       ),
       conditions,
+      mergedFrom,
     }),
   },
   ['apiVersion', 'kind', 'metadata', 'spec'],
