@@ -61,7 +61,8 @@ function clusterOf(config: Kubeconfig, flags: KubeFlags, context: Context | unde
   }
   const server = flags.server ?? known?.server;
   if (server === undefined || server === '') throw noServer(config);
-  if (!URL.canParse(server)) {
+  const protocol = URL.canParse(server) ? new URL(server).protocol : '';
+  if (protocol !== 'https:' && protocol !== 'http:') {
     throw new PluginError(
       `${quote(server)} is not the address of a server; expected one such as https://host:6443`,
     );
@@ -71,7 +72,8 @@ function clusterOf(config: Kubeconfig, flags: KubeFlags, context: Context | unde
     name: known?.name ?? FLAG_ENTRY,
     ...known,
     server,
-    skipTLSVerify: insecureSkipTlsVerify ?? known?.skipTLSVerify ?? false,
+    // Where there is no TLS, as behind kubectl proxy, the client library wants to hear that none is checked.
+    skipTLSVerify: protocol === 'http:' || (insecureSkipTlsVerify ?? known?.skipTLSVerify ?? false),
     ...(certificateAuthority !== undefined &&
       withoutInline('caData', { caFile: resolve(certificateAuthority) })),
     ...(tlsServerName !== undefined && { tlsServerName }),
