@@ -84,7 +84,7 @@ it(`field 80: ${ROUNDS * AT_A_TIME} containers that come and go leave nothing be
     countFailure,
   });
   const journal = createViolationJournal({
-    ...{ nodeName: 'node-1', log, counters, now: () => nowMs },
+    ...{ nodeName: 'node-1', log, counters, now: () => nowMs, monotonicMs: () => nowMs },
     write: () => {
       lines++;
     },

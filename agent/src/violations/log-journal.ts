@@ -182,12 +182,12 @@ export async function openLogJournal<T>(options: LogJournalOptions<T>): Promise<
     const number = nextNumber();
     const path = join(directory, segmentName(name, number));
     const unfinished = `${path}.tmp`;
+    const fresh = await openFile(unfinished);
     const taken = waiting;
     waiting = new Set();
     const entries = cumulative.entries();
     const upTo = cumulative.sequence;
     let bytes = 0;
-    const fresh = await openFile(unfinished);
     try {
       await fresh.truncate(0);
       const texts = snapshotTexts(entries, budget, header(true), (count) =>

@@ -15,6 +15,7 @@ function journalWithLines(recovered: readonly JournalLine[] = []) {
   let timeMs = 0;
   const journal = createViolationJournal({
     ...{ nodeName: 'node-1', write: (line) => void written.push(line), now: () => timeMs, ...reporting },
+    monotonicMs: () => timeMs,
   });
   journal.recover(recovered);
   const counts = (total: bigint, seen: readonly SeenEntry[] = [], containers = [CONTAINER]): void => {

@@ -47,10 +47,13 @@ export function createViolationJournal(options: {
   counters: AgentCounters;
   /** Unix epoch, in milliseconds. */
   now?: () => number;
+  /** A clock that nobody sets, in milliseconds. */
+  monotonicMs?: () => number;
   /** Called for each container about which nothing more will be written. */
   onEnded?: (containerId: string) => void;
 }): ViolationJournal {
   const { nodeName, write, log, counters, now = Date.now, onEnded } = options;
+  const { monotonicMs = () => performance.now() } = options;
   const tracked = new Map<string, Tracked>();
   const recovered = new Map<string, JournalLine[]>();
 
@@ -118,10 +121,10 @@ export function createViolationJournal(options: {
           known.endedAtMs = undefined;
           continue;
         }
-        known.endedAtMs ??= now();
+        known.endedAtMs ??= monotonicMs();
         known.records.counts([], 0n);
         flush(known);
-        if (now() - known.endedAtMs < ENDED_GRACE_MS) continue;
+        if (monotonicMs() - known.endedAtMs < ENDED_GRACE_MS) continue;
         tracked.delete(containerId);
         onEnded?.(containerId);
       }

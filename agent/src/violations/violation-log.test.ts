@@ -28,7 +28,7 @@ function node(log: KeptLog<NodeViolation>) {
       void told.push({ path: executablePath, occurrences, overflow }),
   });
   const journal = createViolationJournal({
-    ...{ nodeName: 'node-1', now: () => timeMs, ...fakeReporting() },
+    ...{ nodeName: 'node-1', now: () => timeMs, monotonicMs: () => timeMs, ...fakeReporting() },
     write: (line) => violations.write(line),
     onEnded: (containerId) => violations.ended(containerId),
   });
