@@ -1,0 +1,251 @@
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import { POLICY_LABEL, PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
+import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { installCustomResources } from '../cluster/custom-resources.ts';
+import { eventually } from '../runtime/eventually.ts';
+import { createAll } from './chart-objects.ts';
+import { type ControllerPlace, controllerPlace, type ControllerProcess } from './controller-process.ts';
+import { directRequest } from './direct-request.ts';
+
+const NAMESPACE = 'shop';
+const ENDING = 'ending';
+const API_VERSION = 'runtimeenforcer.kubewarden.io/v1alpha1';
+const GROUP_PATH = `/apis/${API_VERSION}/namespaces`;
+const ROLE_PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles/runtime-enforcer-controller';
+/** How long something that works may take. */
+const WORKS_MS = 4_000;
+
+let plane: ControlPlane;
+let place: ControllerPlace;
+let controller: ControllerProcess;
+let rules: readonly Rule[] = [];
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  const { client } = plane.admin;
+  await installCustomResources(client);
+  for (const name of [NAMESPACE, ENDING]) await plane.serviceAccount(name, 'default');
+  place = await controllerPlace(plane);
+  controller = await place.start();
+  await controller.ready();
+  await place.installWebhooks(controller);
+  rules = (await send('GET', ROLE_PATH)).body['rules'] as readonly Rule[];
+  const spec = { containers: [{ name: 'app', image: 'app' }], restartPolicy: 'Never' };
+  const template = { metadata: { labels: { app: 'x' } }, spec };
+  await send('POST', `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`, {
+    metadata: { name: 'once' },
+    spec: { template },
+  });
+  await send('POST', `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, {
+    metadata: { name: 'web' },
+    spec: {
+      selector: { matchLabels: { app: 'x' } },
+      template: { ...template, spec: { ...spec, restartPolicy: 'Always' } },
+    },
+  });
+  // While policies can still be made there: some that a pod uses.
+  for (const name of ['used-1', 'used-2', 'used-3']) {
+    await policy(name, ENDING);
+    const metadata = { name, labels: { [POLICY_LABEL]: name } };
+    await send('POST', `/api/v1/namespaces/${ENDING}/pods`, { metadata, spec });
+  }
+  await send('DELETE', `/api/v1/namespaces/${ENDING}`);
+  await createAll(client, await readerBinding());
+});
+afterAll(async () => {
+  await place.stop();
+  await plane.stop();
+});
+
+const send = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown) =>
+  await directRequest(plane, { method, path, ...(body !== undefined && { body }) });
+
+async function readerBinding(): Promise<KubeObject[]> {
+  await plane.serviceAccount('monitoring', 'prometheus');
+  const apiGroup = 'rbac.authorization.k8s.io';
+  return [
+    {
+      apiVersion: `${apiGroup}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'prometheus' },
+      roleRef: { apiGroup, kind: 'ClusterRole', name: 'runtime-enforcer-metrics-reader' },
+      subjects: [{ kind: 'ServiceAccount', name: 'prometheus', namespace: 'monitoring' }],
+    },
+  ];
+}
+
+async function policy(name: string, namespace = NAMESPACE): Promise<void> {
+  await send('POST', `${GROUP_PATH}/${namespace}/workloadpolicies`, {
+    apiVersion: API_VERSION,
+    kind: 'WorkloadPolicy',
+    metadata: { name },
+    spec: { mode: 'monitor' },
+  });
+}
+
+async function propose(name: string, kind: 'Deployment' | 'Job', labels: object = {}): Promise<number> {
+  const owner = { apiVersion: '', kind, name: kind === 'Job' ? 'once' : 'web', uid: '' };
+  const { status } = await send('POST', `${GROUP_PATH}/${NAMESPACE}/workloadpolicyproposals`, {
+    apiVersion: API_VERSION,
+    kind: 'WorkloadPolicyProposal',
+    metadata: { name, labels, ownerReferences: [owner] },
+    spec: {},
+  });
+  return status;
+}
+
+const promote = async (name: string) => await propose(name, 'Deployment', { [PROMOTE_LABEL]: 'monitor' });
+const proposalPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicyproposals/${name}`;
+
+async function within(ask: () => Promise<boolean>): Promise<boolean> {
+  return await eventually('it works', async () => ((await ask()) ? true : undefined), WORKS_MS).catch(
+    () => false,
+  );
+}
+
+let next = 0;
+const fresh = () => `deploy-${++next}`;
+let ending = 0;
+
+/** What users see, by the resources of the rule without which it fails. */
+const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] = [
+  [
+    'a proposal becomes a policy',
+    'workloadpolicies',
+    async () => {
+      const name = fresh();
+      await promote(name);
+      return await within(
+        async () => (await send('GET', `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`)).status === 200,
+      );
+    },
+  ],
+  [
+    'a promoted proposal is removed',
+    'workloadpolicyproposals',
+    async () => {
+      const name = fresh();
+      await promote(name);
+      return await within(async () => (await send('GET', proposalPath(name))).status === 404);
+    },
+  ],
+  [
+    'a proposal tells why it is not promoted',
+    'workloadpolicyproposals/status',
+    async () => {
+      const name = `deploy-${++next}-${'x'.repeat(60)}`;
+      await promote(name);
+      return await within(async () => (await send('GET', proposalPath(name))).body['status'] !== undefined);
+    },
+  ],
+  [
+    'agents propose for Deployments, DaemonSets, ReplicaSets and StatefulSets',
+    'deployments',
+    async () => (await propose(fresh(), 'Deployment')) === 201,
+  ],
+  ['agents propose for Jobs and CronJobs', 'jobs', async () => (await propose(fresh(), 'Job')) === 201],
+  [
+    'a policy that no pod uses can be deleted',
+    'pods',
+    async () => {
+      const name = fresh();
+      await policy(name);
+      return (await send('DELETE', `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`)).status === 200;
+    },
+  ],
+  [
+    'a namespace can be deleted with its policies and pods',
+    'namespaces',
+    async () => {
+      const path = `${GROUP_PATH}/${ENDING}/workloadpolicies/used-${(ending++ % 3) + 1}`;
+      return (await send('DELETE', path)).status === 200;
+    },
+  ],
+  [
+    'Events tell of promotions',
+    'events',
+    async () => {
+      const name = fresh();
+      await promote(name);
+      const path = `/api/v1/namespaces/${NAMESPACE}/events?fieldSelector=involvedObject.name=${name}`;
+      return await within(async () => ((await send('GET', path)).body['items'] as unknown[]).length > 0);
+    },
+  ],
+  ['the promote label can be set', 'subjectaccessreviews', async () => (await promote(fresh())) === 201],
+  [
+    'metrics can be read',
+    'tokenreviews',
+    async () => {
+      const reader = await plane.serviceAccount('monitoring', 'prometheus');
+      return (await scrape(await readFile(reader.tokenFile, 'utf8'))) === 200;
+    },
+  ],
+];
+
+async function scrape(token: string): Promise<number | undefined> {
+  return await new Promise((resolve, reject) => {
+    request(
+      {
+        host: '127.0.0.1',
+        port: controller.metricsPort,
+        path: '/metrics',
+        ca: plane.credentials.authority.certificate,
+        agent: false,
+        headers: { authorization: `Bearer ${token}` },
+      },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      },
+    )
+      .on('error', reject)
+      .end();
+  });
+}
+
+async function grant(granted: readonly Rule[]): Promise<void> {
+  const { body } = await send('GET', ROLE_PATH);
+  expect((await send('PUT', ROLE_PATH, { ...body, rules: granted })).status).toBe(200);
+}
+
+/** Waits until RBAC has taken in that a rule is there, or is not. */
+async function takenIn({ apiGroups, resources, verbs }: Rule, isGranted: boolean): Promise<void> {
+  const [resource = '', subresource = ''] = resources[0]?.split('/') ?? [];
+  const spec = {
+    user: 'system:serviceaccount:runtime-enforcer:runtime-enforcer-controller',
+    resourceAttributes: { group: apiGroups[0], resource, subresource, verb: verbs[0] },
+  };
+  await eventually(`RBAC has taken in the rule on ${resource}`, async () => {
+    const { body } = await send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
+    return (body['status'] as { readonly allowed: boolean }).allowed === isGranted ? true : undefined;
+  });
+}
+
+describe('without one rule of the controller', () => {
+  it('there is a function for each rule', () => {
+    const covered = FUNCTIONS.map(([, resource]) =>
+      rules.findIndex(({ resources }) => resources.includes(resource)),
+    );
+    expect([...covered].sort((one, other) => one - other)).toEqual(rules.map((_, index) => index));
+  });
+
+  it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, resource, works) => {
+    const rule = rules.find(({ resources }) => resources.includes(resource));
+    if (rule === undefined) throw new Error(`the role has no rule on ${resource}`);
+    await grant(rules.filter((each) => each !== rule));
+    await takenIn(rule, false);
+    expect(await works()).toBe(false);
+    await grant(rules);
+    await takenIn(rule, true);
+    expect(await works()).toBe(true);
+  });
+});
