@@ -73,7 +73,7 @@ function serverError(reason: string, said: string, remedy?: string): string {
 
 function connectionText(error: Error): string {
   const causes = causesOf(error);
-  const codes = causes.map((cause) => ('code' in cause ? String(cause.code) : cause.name));
+  const codes = causes.flatMap((cause) => [cause.name, ...('code' in cause ? [String(cause.code)] : [])]);
   const last = causes.at(-1)?.message ?? error.message;
   if (codes.includes('TimeoutError')) {
     return withRemedy(
