@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -10,11 +9,9 @@ import {
 } from '@runtime-enforcer/agent/nri/fake-runtime';
 import type { NriContainer, NriPodSandbox } from '@runtime-enforcer/agent/nri/messages';
 import { REPOSITORY } from '../vm/repository.ts';
+import { sampleOf, startHostProcess } from './host-process.ts';
 
 const READY_TIMEOUT_MS = 120_000;
-const STOP_TIMEOUT_MS = 10_000;
-const READY_MESSAGE = '"agent is ready"';
-const STDERR_TAIL_CHARACTERS = 4_000;
 const BUILT = [
   'agent/native/build/enforcer_native.node',
   'bpf/build/enforcer.bpf.o',
@@ -53,62 +50,43 @@ export async function startHostAgent(options: {
   await mkdir(join(directory, 'policies'), { recursive: true });
   const socketPath = join(directory, 'nri.sock');
   const runtime = await startFakeRuntime({ socketPath });
-  const served = serve(runtime, options.pods ?? [], options.containers ?? []);
+  const served = serveAgent(runtime, options.pods ?? [], options.containers ?? []);
   // Told below, when the agent has said why it did not come.
   served.catch(() => undefined);
-  const child = spawn(
-    'setpriv',
-    [
-      ...['--pdeathsig', 'KILL', process.execPath, bundle],
+  const agent = startHostProcess({
+    command: [
+      ...[process.execPath, bundle],
       ...['--policy-dir', join(directory, 'policies'), '--learn-dir', join(directory, 'learned')],
       ...['--violations-file', join(directory, 'violations.jsonl'), '--state-dir', join(directory, 'state')],
       ...['--nri-socket-path', socketPath, '--metrics-bind-address', '127.0.0.1:0'],
       ...(options.args ?? []),
     ],
-    { env: { ...process.env, ...options.env }, stdio: ['ignore', 'ignore', 'pipe'] },
-  );
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  const metricsPort = Promise.withResolvers<number>();
-  const ready = Promise.withResolvers<undefined>();
-  let tail = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    tail = (tail + chunk.toString()).slice(-STDERR_TAIL_CHARACTERS);
-    const port = /"port":(\d+)/.exec(tail)?.[1];
-    if (port !== undefined) metricsPort.resolve(Number(port));
-    if (tail.includes(READY_MESSAGE)) ready.resolve(undefined);
+    env: options.env ?? {},
+    logsTo: 'stderr',
   });
   const stop = async (): Promise<void> => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-    child.kill('SIGTERM');
-    await ended;
-    clearTimeout(timer);
+    await agent.stop();
     await runtime.close();
   };
-  const timer = setTimeout(
-    () => ready.reject(new Error(`the agent did not get ready: ${tail}`)),
-    READY_TIMEOUT_MS,
-  );
-  void ended.then(() => ready.reject(new Error(`the agent ended: ${tail}`)));
   try {
-    await ready.promise;
+    await agent.ready();
     const plugin = await served;
-    const port = await metricsPort.promise;
+    const { port = 0 } = await agent.line('metrics are served');
     return {
       plugin,
       stop,
-      residentBytes: () => residentBytes(child.pid ?? 0),
-      metric: (sample) => readMetric(port, sample),
+      residentBytes: () => agent.residentBytes(),
+      metric: async (sample) =>
+        sampleOf(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), sample),
     };
   } catch (error) {
     await stop();
     throw error;
-  } finally {
-    clearTimeout(timer);
   }
 }
 
-/** The agent comes when its policies are loaded. */
-async function serve(
+/** Serves the agent when it comes. Rejects if it does not. */
+export async function serveAgent(
   runtime: FakeRuntime,
   pods: readonly NriPodSandbox[],
   containers: readonly NriContainer[],
@@ -129,7 +107,8 @@ export async function inTemporaryDirectory<T>(action: (directory: string) => Pro
   }
 }
 
-async function bundleHostAgent(output: string): Promise<string> {
+/** @returns the program; what it needs stands beside it */
+export async function bundleHostAgent(output: string): Promise<string> {
   const standIn = join(import.meta.dirname, 'host-kernel-side.ts');
   await build({
     entryPoints: {
@@ -159,18 +138,4 @@ async function bundleHostAgent(output: string): Promise<string> {
   for (const file of BUILT)
     await copyFile(join(REPOSITORY, file), join(output, file.slice(file.lastIndexOf('/') + 1)));
   return join(output, 'agent.mjs');
-}
-
-async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kib === undefined) throw new Error(`process ${pid} has no resident memory`);
-  return Number(kib) * 1024;
-}
-
-async function readMetric(port: number, sample: string): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  const line = text.split('\n').find((each) => each.startsWith(`${sample} `));
-  if (line === undefined) throw new Error(`the agent has no metric ${sample}:\n${text}`);
-  return Number(line.slice(sample.length + 1));
 }

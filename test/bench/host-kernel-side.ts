@@ -77,7 +77,7 @@ export async function openKernelSide({
     ...{ native, tree, table, log, countFailure },
     slots: createContainerSlots({ maps, grace, hostMountNamespace, countFailure }),
     settings: running.settings,
-    learning: options.learnDirectory !== undefined,
+    learning: options.learnDirectory !== undefined || options.cluster?.learningSelector !== undefined,
     own: { podUid: undefined, namespace: undefined },
   });
   const eventsPerSecond = Number(process.env[EVENTS_VARIABLE] ?? '0');

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { issueCertificate, type CertifiedKey } from '@runtime-enforcer/certs/authority';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { installCustomResources } from '../cluster/custom-resources.ts';
-import { requestToken, type PolicyRule } from '../cluster/service-account.ts';
+import { requestToken } from '../cluster/service-account.ts';
 import type { RunRing } from '../rings/report.ts';
 import { agentPayload } from '../runtime/agent-payload.ts';
 import { collectorCertificates, startCollector, type Collector } from '../telemetry/collector.ts';
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { runGuestSuite } from '../vm/guest-suite.ts';
 import { runDirectory } from '../vm/run-directory.ts';
+import { AGENT_RULES } from './agent-rules.ts';
 import {
   ADMIN_KUBECONFIG,
   AGENT_CERTIFICATES,
@@ -25,26 +26,6 @@ import {
 const GUEST_BUDGET_MS = 900_000;
 const TEST_BUDGET_MS = 300_000;
 const VALID_MS = 3_600_000;
-const GROUP = 'runtimeenforcer.kubewarden.io';
-
-/** What the agent asks of the API server, and no more. */
-const AGENT_RULES: readonly PolicyRule[] = [
-  { apiGroups: [GROUP], resources: ['workloadpolicies'], verbs: ['get', 'list', 'watch'] },
-  {
-    apiGroups: [GROUP],
-    resources: ['workloadpolicyproposals'],
-    verbs: ['get', 'list', 'watch', 'create', 'update'],
-  },
-  { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-  { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
-  {
-    apiGroups: ['apps'],
-    resources: ['deployments', 'replicasets', 'daemonsets', 'statefulsets'],
-    verbs: ['get', 'list', 'watch'],
-  },
-  { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: ['get'] },
-];
 
 /**
  * The node ring: the agent as it is shipped in a guest with containerd, beside a real API server and a real collector
