@@ -9,6 +9,8 @@ export type Fault =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
   | 'cut'
   | 'stall'
+  /** The API server does what it is asked, and its answer is lost. */
+  | 'lost answer'
   | { readonly delayMs: number };
 
 /** Stands between clients and the API server, and does to them what networks and servers do. */
@@ -36,11 +38,15 @@ export async function startFaultProxy(plane: ControlPlane): Promise<FaultProxy> 
   let connections = 0;
   let decide: ((request: string) => Fault | undefined) | undefined;
 
-  function pass(message: IncomingMessage, response: ServerResponse): void {
+  function pass(message: IncomingMessage, response: ServerResponse, isLost = false): void {
     const upstream = forward(
       new URL(message.url ?? '/', plane.url),
       { method: message.method, headers: message.headers, ca: authority.certificate, agent: false },
       (answer) => {
+        if (isLost) {
+          answer.resume().on('close', () => response.destroy());
+          return;
+        }
         response.writeHead(answer.statusCode ?? 502, answer.headers);
         response.flushHeaders();
         underWay.add(answer);
@@ -59,6 +65,7 @@ export async function startFaultProxy(plane: ControlPlane): Promise<FaultProxy> 
     requests.push(line);
     const fault = decide?.(line);
     if (fault === undefined) pass(message, response);
+    else if (fault === 'lost answer') pass(message, response, true);
     else if (fault === 'cut') response.destroy();
     else if (fault === 'stall') message.resume();
     else if ('delayMs' in fault) setTimeout(() => pass(message, response), fault.delayMs);
