@@ -3,6 +3,7 @@ import { exampleLog, openExampleMaps } from '../kernel/kernel-maps-example.ts';
 import { loadNative } from '../kernel/native.ts';
 import { entryCount, examplePolicy, isListed, wordOf } from './policy-example.ts';
 import { createPolicyTable, type PolicyAnswer, type PolicyTable } from './policy-table.ts';
+import { decodePolicyWord, type PolicyWord } from './policy-words.ts';
 
 const native = loadNative();
 const bytes = (text: string): Uint8Array => Buffer.from(text);
@@ -79,6 +80,41 @@ describe('policy table', () => {
     await table.settled();
     expect(isListed(opened.maps, before?.list ?? 0, bytes('/bin/a'))).toBe(false);
     expect(await entryCount(opened.maps)).toBe(2);
+  });
+
+  it('shows the kernel no word between the one before a change and the one after', async () => {
+    const { policies } = opened.maps;
+    const stored: PolicyWord[] = [];
+    const watched = await createPolicyTable({
+      native,
+      maps: {
+        ...opened.maps,
+        policies: {
+          ...policies,
+          maxEntries: policies.maxEntries,
+          update(key, value, flags) {
+            stored.push(decodePolicyWord(Buffer.from(value).readBigUInt64LE()));
+            policies.update(key, value, flags);
+          },
+        },
+      },
+      log: exampleLog().log,
+      countFailure: (place) => failures.push(place),
+    });
+    const versions = [
+      examplePolicy('web', { app: ['/bin/a'] }),
+      examplePolicy('web', { app: ['/bin/b'] }, { mode: 'monitor' }),
+      examplePolicy('web', { app: ['/bin/c'] }),
+    ];
+    for (const version of versions) {
+      await watched.apply(version);
+      const use = used(await watched.acquire('shop/web', 'app'));
+      expect(stored.at(-1)).toEqual(wordOf(opened.maps, use.policyId));
+      use.release();
+    }
+    expect(stored.map(({ mode }) => mode)).toEqual(['protect', 'monitor', 'protect']);
+    expect(new Set(stored.map(({ list }) => list)).size).toBe(versions.length);
+    await watched.settled();
   });
 
   it('changes only the word where only the mode or a flag changes', async () => {
