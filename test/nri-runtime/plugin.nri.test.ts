@@ -27,6 +27,9 @@ const CALLS: Record<NriVersion, { readonly start: string; readonly remove: strin
   '0.12.5': { start: 'StartContainer', remove: 'RemoveContainer' },
 };
 
+/** Whether the plugin may choose what becomes of a container whose answer is late. */
+const CHOOSES: Record<NriVersion, boolean> = { '0.11.0': false, '0.12.5': true };
+
 describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
   'the plugin and the runtime side of NRI %s',
   (version) => {
@@ -54,7 +57,7 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       return runtime;
     }
 
-    function pluginWith(handlers: Partial<NriHandlers>) {
+    function pluginWith(handlers: Partial<NriHandlers>, failOpen = false) {
       const counts: Record<string, number> = {};
       const logged: string[] = [];
       const note = (_fields: object, message: string): void => void logged.push(message);
@@ -62,6 +65,7 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
         socketPath: socketPath(),
         pluginName: 'runtime-enforcer-agent',
         pluginIndex: '00',
+        failOpen,
         handlers: {
           synchronize: async () => await Promise.resolve(),
           startContainer: async () => await Promise.resolve(),
@@ -81,9 +85,13 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
     }
 
     /** A plugin that the runtime has taken in. */
-    async function inService(handlers: Partial<NriHandlers> = {}, options: Partial<NriRuntimeOptions> = {}) {
+    async function inService(
+      handlers: Partial<NriHandlers> = {},
+      options: Partial<NriRuntimeOptions> = {},
+      failOpen = false,
+    ) {
       const runtime = await runtimeWith(options);
-      const observed = pluginWith(handlers);
+      const observed = pluginWith(handlers, failOpen);
       const [synchronized] = await Promise.all([runtime.synchronized(), observed.plugin.start()]);
       expect(synchronized).not.toHaveProperty('error');
       await taken(runtime);
@@ -183,20 +191,49 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       expect(counts[`deadline_exceeded ${CALLS[version].start}`]).toBe(1);
     });
 
-    it('part when the plugin answers late, and find each other again', async () => {
+    /** Answers its first start so late that the runtime has lost patience, and refuses every one. */
+    const stuckOnce = (): Partial<NriHandlers> => {
       let isStuck = true;
-      const { runtime, plugin, counts } = await inService(
-        {
-          startContainer: () => {
-            // Nothing of this process runs meanwhile, its timers neither.
-            const end = performance.now() + 2 * SHORT_TIMEOUT_MS;
-            while (isStuck && performance.now() < end);
-            isStuck = false;
-            return Promise.reject(new Error('refused'));
-          },
+      return {
+        startContainer: () => {
+          // Nothing of this process runs meanwhile, its timers neither.
+          const end = performance.now() + 2 * SHORT_TIMEOUT_MS;
+          while (isStuck && performance.now() < end);
+          isStuck = false;
+          return Promise.reject(new Error('refused'));
         },
-        { requestTimeoutMs: SHORT_TIMEOUT_MS },
-      );
+      };
+    };
+
+    it.runIf(CHOOSES[version])('refuse a container whose answer is late, and stay together', async () => {
+      const { runtime, plugin, counts } = await inService(stuckOnce(), {
+        requestTimeoutMs: SHORT_TIMEOUT_MS,
+      });
+      expect((await runtime.startContainer(0)).error).toContain('failed to handle StartContainer request');
+      expect(runtime.log()).not.toContain('closing plugin');
+      expect((await runtime.startContainer(0)).error).toContain('refused');
+      expect(plugin.connected).toBe(true);
+      expect([counts['connects'], counts['disconnects']]).toEqual([1, undefined]);
+    });
+
+    it.runIf(CHOOSES[version])(
+      'start a container whose answer is late where that is to fail open',
+      async () => {
+        const { runtime, plugin } = await inService(
+          stuckOnce(),
+          { requestTimeoutMs: SHORT_TIMEOUT_MS },
+          true,
+        );
+        expect(await runtime.startContainer(0)).not.toHaveProperty('error');
+        expect(runtime.log()).toContain('proceeding without it');
+        expect(plugin.connected).toBe(true);
+      },
+    );
+
+    it.runIf(!CHOOSES[version])('part when the plugin answers late, and find each other again', async () => {
+      const { runtime, plugin, counts } = await inService(stuckOnce(), {
+        requestTimeoutMs: SHORT_TIMEOUT_MS,
+      });
       // What makes a late answer a hole: the runtime goes on as if it had been a yes.
       expect(await runtime.startContainer(0)).not.toHaveProperty('error');
       expect(runtime.log()).toContain('closing plugin');

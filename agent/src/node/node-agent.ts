@@ -116,6 +116,7 @@ export function createNodeAgent(parts: NodeAgentParts): NodeAgent {
     socketPath: options.nriSocketPath,
     pluginName: PLUGIN_NAME,
     pluginIndex: options.nriPluginIndex,
+    failOpen: options.failOpen,
     log,
     counters: metrics.nri,
     handlers: createRuntimeHandlers({

@@ -12,7 +12,7 @@ import {
   podToMessage,
   RUNTIME_SERVICE,
 } from './messages.ts';
-import type { NriContainer, NriPodSandbox } from './messages.ts';
+import type { NriContainer, NriFailurePolicy, NriPodSandbox } from './messages.ts';
 import { MUX_MAX_PAYLOAD_BYTES, PLUGIN_CONNECTION_ID, RUNTIME_CONNECTION_ID } from './mux.ts';
 import { TtrpcCode, TtrpcStatusError } from './ttrpc-status.ts';
 
@@ -40,8 +40,8 @@ export interface FakeRuntimePlugin {
   readonly socket: Socket;
   /** Resolves with the reason when the connection has ended. */
   readonly closed: Promise<Error>;
-  /** Returns the event mask that the plugin subscribes with. */
-  configure(): Promise<number>;
+  /** Returns what the plugin subscribes to, and what it wants done when it fails. */
+  configure(): Promise<{ events: number; failurePolicy: NriFailurePolicy | null }>;
   /** Sends the state in `parts` messages. */
   synchronize(
     pods: readonly NriPodSandbox[],
@@ -192,7 +192,7 @@ function createPlugin(parts: {
         registrationTimeout: 5_000,
         requestTimeout: requestTimeoutMs,
       });
-      return nriCodecs().configureResponse.decode(await call('Configure', request)).events;
+      return nriCodecs().configureResponse.decode(await call('Configure', request));
     },
     async synchronize(pods, containers, count = 1) {
       try {

@@ -90,6 +90,12 @@ export interface Codec<T> {
   decode(bytes: Uint8Array): T;
 }
 
+/** What the runtime does when the plugin answers too late or is lost; known to NRI 0.12.5 and later. */
+export interface NriFailurePolicy {
+  failRequest: boolean;
+  keepConnected: boolean;
+}
+
 export interface NriCodecs {
   request: Codec<{ service: string; method: string; payload: Uint8Array; timeoutNano: number }>;
   response: Codec<{ status: { code: number; message: string } | null; payload: Uint8Array }>;
@@ -100,7 +106,7 @@ export interface NriCodecs {
     registrationTimeout: number;
     requestTimeout: number;
   }>;
-  configureResponse: Codec<{ events: number }>;
+  configureResponse: Codec<{ events: number; failurePolicy: NriFailurePolicy | null }>;
   synchronize: Codec<{ pods: PodSandboxMessage[]; containers: ContainerMessage[]; more: boolean }>;
   synchronizeResponse: Codec<{ more: boolean }>;
   stateChange: Codec<{ event: number } & PodAndContainerMessage>;

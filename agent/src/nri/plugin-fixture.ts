@@ -46,7 +46,7 @@ export interface PluginFixture {
   runtimeWith: (options?: Omit<FakeRuntimeOptions, 'socketPath'>) => Promise<FakeRuntime>;
   pluginWith: (
     handlers?: Partial<NriHandlers>,
-    where?: { socketPath: string; firstConnectTimeoutMs: number },
+    where?: { socketPath?: string; firstConnectTimeoutMs?: number; failOpen?: boolean },
   ) => ObservedPlugin;
   /** A plugin that is in service, and the runtime's view of it. */
   inService: (
@@ -84,6 +84,7 @@ export function usePluginFixture(): PluginFixture {
       socketPath: path('nri.sock'),
       pluginName: 'runtime-enforcer-agent',
       pluginIndex: '00',
+      failOpen: where?.failOpen ?? false,
       handlers: {
         synchronize: () => Promise.resolve(),
         startContainer: () => Promise.resolve(),

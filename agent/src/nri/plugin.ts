@@ -26,6 +26,9 @@ const SERVED_WELL_MS = 10_000;
 /** A connection that was replaced still answers for so long, until the runtime is sure to ask the new one. */
 const REPLACED_MS = 1_000;
 
+/** How long a connection that is to end may take to answer what it was asked. */
+const LAST_ANSWERS_MS = 500;
+
 /** How long a first start keeps trying to reach the socket, unless told otherwise. */
 const FIRST_CONNECT_TIMEOUT_MS = 10_000;
 
@@ -42,7 +45,7 @@ export interface NriPlugin {
    * the first then goes on.
    */
   resynchronize(): Promise<void>;
-  /** Ends the connection; a start() that has not resolved yet rejects. */
+  /** Ends the connection after its last answers; a start() that has not resolved yet rejects. */
   stop(): Promise<void>;
   /** True between a completed Synchronize and the end of its connection. */
   readonly connected: boolean;
@@ -58,6 +61,8 @@ export function createNriPlugin(options: {
   pluginName: string;
   pluginIndex: string;
   handlers: NriHandlers;
+  /** Whether a runtime that can choose starts a container whose answer is late or lost. */
+  failOpen: boolean;
   log: Logger;
   counters: NriCounters;
   firstConnectTimeoutMs?: number;
@@ -72,6 +77,13 @@ export function createNriPlugin(options: {
   let running: Promise<void> | undefined;
   let connected = false;
   const stopped = (): boolean => stopping.signal.aborted;
+
+  const begin = (socket: Socket, onSynchronized: () => void): NriSession => {
+    counters.increment('connects');
+    const begun = startNriSession({ ...options, socket, onSynchronized });
+    void begun.ended.then(() => counters.increment('disconnects'));
+    return begun;
+  };
 
   const notify = (callback: () => void): void => {
     try {
@@ -90,15 +102,13 @@ export function createNriPlugin(options: {
 
   /** Runs one connection to its end and returns why it ended. */
   const serve = async (socket: Socket): Promise<Error> => {
-    counters.increment('connects');
-    session = startNriSession({ ...options, socket, onSynchronized });
+    session = begin(socket, onSynchronized);
     if (stopped()) session.close(stoppedError());
     let served: NriSession;
     let reason: Error;
     do {
       served = session;
       reason = await served.ended;
-      counters.increment('disconnects');
     } while (session !== served);
     if (connected) {
       connected = false;
@@ -147,7 +157,6 @@ export function createNriPlugin(options: {
       const before = session;
       if (!connected || before === undefined || stopped()) return;
       const socket = await connectNriSocket(socketPath);
-      counters.increment('connects');
       const taken = Promise.withResolvers<undefined>();
       const onSynchronized = (): void => {
         others.delete(fresh);
@@ -163,19 +172,24 @@ export function createNriPlugin(options: {
         ).unref();
         taken.resolve(undefined);
       };
-      const fresh = startNriSession({ ...options, socket, onSynchronized });
+      const fresh = begin(socket, onSynchronized);
       others.add(fresh);
       void before.ended.then(() => others.delete(before));
       void fresh.ended.then((reason) => {
         others.delete(fresh);
         taken.reject(reason);
-        if (session !== fresh) counters.increment('disconnects');
       });
       if (stopped()) fresh.close(stoppedError());
       await taken.promise;
     },
     async stop() {
       stopping.abort();
+      if (connected && session !== undefined) {
+        const late = new AbortController();
+        const patience = delay(LAST_ANSWERS_MS, undefined, { signal: late.signal }).catch(() => undefined);
+        await Promise.race([session.answered(), session.ended, patience]);
+        late.abort();
+      }
       for (const each of others) each.close(stoppedError());
       session?.close(stoppedError());
       await running;

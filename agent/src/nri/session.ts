@@ -36,6 +36,8 @@ const HANDSHAKE_TIMEOUT_MS = 30_000;
 const EMPTY = new Uint8Array();
 
 export interface NriSession {
+  /** Resolves when no call waits for its answer. */
+  answered(): Promise<void>;
   /** Resolves with the reason when the connection has ended. */
   readonly ended: Promise<Error>;
   close(reason: Error): void;
@@ -51,6 +53,8 @@ export function startNriSession(options: {
   pluginName: string;
   pluginIndex: string;
   handlers: NriHandlers;
+  /** Lets the runtime start a container whose answer is late or lost. */
+  failOpen: boolean;
   log: Logger;
   counters: NriCounters;
   onSynchronized: () => void;
@@ -60,6 +64,9 @@ export function startNriSession(options: {
   let runtime: NriRuntime = { name: '', version: '', requestTimeoutMs: DEFAULT_REQUEST_TIMEOUT_MS };
   // Events wait for this: a container must not be bound or forgotten before the state it belongs to is known.
   let synchronized: Promise<void> | undefined;
+  /** Calls that have not been answered, and who waits for the last of them. */
+  let waiting = 0;
+  const idle: (() => void)[] = [];
 
   const configure = (call: TtrpcCall): Uint8Array => {
     const { runtimeName, runtimeVersion, requestTimeout } = nriCodecs().configure.decode(call.payload);
@@ -69,7 +76,9 @@ export function startNriSession(options: {
       requestTimeoutMs: acceptRequestTimeout(requestTimeout),
     };
     const events = eventMask(EVENT_START_CONTAINER, EVENT_REMOVE_CONTAINER);
-    return nriCodecs().configureResponse.encode({ events });
+    // An answer that is late because all is slow would cost the connection too, and with it every other answer.
+    const failurePolicy = { failRequest: !options.failOpen, keepConnected: true };
+    return nriCodecs().configureResponse.encode({ events, failurePolicy });
   };
 
   const synchronize = async (call: TtrpcCall): Promise<Uint8Array> => {
@@ -172,6 +181,7 @@ export function startNriSession(options: {
     const method = nriMethodLabel(call.method);
     counters.increment('requests', method);
     const start = performance.now();
+    waiting++;
     try {
       return await dispatch(call);
     } catch (error) {
@@ -180,6 +190,9 @@ export function startNriSession(options: {
       if (method !== 'other') log.error({ err: error, method }, 'an NRI call was answered with an error');
       throw error;
     } finally {
+      waiting--;
+      // The answer goes out before.
+      if (waiting === 0) setImmediate(() => idle.splice(0).forEach((resolve) => resolve()));
       counters.answered?.(method, (performance.now() - start) / 1_000);
     }
   };
@@ -214,6 +227,8 @@ export function startNriSession(options: {
     );
 
   return {
+    answered: () =>
+      waiting === 0 ? Promise.resolve() : new Promise<void>((resolve) => void idle.push(resolve)),
     ended: connection.closed.finally(() => clearTimeout(handshakeTimer)),
     close: (reason) => connection.close(reason),
   };

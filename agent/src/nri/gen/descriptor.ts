@@ -203,6 +203,32 @@ export const descriptor = {
                         "events": {
                           "type": "int32",
                           "id": 2
+                        },
+                        "failurePolicy": {
+                          "type": "FailurePolicy",
+                          "id": 3,
+                          "protoName": "failure_policy"
+                        }
+                      }
+                    },
+                    "FailurePolicy": {
+                      "edition": "2023",
+                      "options": {
+                        "features": {
+                          "utf8_validation": "NONE",
+                          "field_presence": "IMPLICIT"
+                        }
+                      },
+                      "fields": {
+                        "failRequest": {
+                          "type": "bool",
+                          "id": 1,
+                          "protoName": "fail_request"
+                        },
+                        "keepConnected": {
+                          "type": "bool",
+                          "id": 2,
+                          "protoName": "keep_connected"
                         }
                       }
                     },
