@@ -220,7 +220,7 @@ describe('agent status', () => {
   it('fails where no agent runs, and says what is enforced nevertheless', async () => {
     const { code, stderr } = await agent(['status', '--state-dir', directory]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^agent: no agent runs with --state-dir .*; [^\n]+\n$/);
+    expect(stderr).toMatch(/^agent: no agent enforces with --state-dir .*; [^\n]+\n$/);
   });
 });
 

@@ -56,6 +56,11 @@ async function run(command: Command): Promise<number> {
       process.stdout.write(await release(command.stateDirectory));
       return 0;
     }
+    case 'resume': {
+      const { resume } = await import('./commands/node-commands.ts');
+      process.stdout.write(await resume(command.stateDirectory));
+      return 0;
+    }
   }
 }
 

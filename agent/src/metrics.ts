@@ -83,19 +83,29 @@ export interface AgentMetrics {
   readonly nri: NriCounters;
   /** Counts an error that was survived, by the place where it was. `place` is a constant of the program. */
   readonly failures: (place: string) => void;
-  /** Adds the metrics of a running enforcer. To be called once. */
+  /** Says what this agent is on its node. */
+  setRole(role: AgentRole): void;
+  /** Adds the metrics of a running enforcer, until {@link unobserve}. */
   observe(source: MetricsSource): void;
-  /** Adds the metrics of what is kept and sent of violations. To be called once. */
+  /** Adds the metrics of what is kept and sent of violations, until {@link unobserve}. */
   observeReports(source: ReportSource): void;
+  /** Takes out what was added: another agent tells it from now on. */
+  unobserve(): void;
   /** All metrics in Prometheus' text form. Never rejects: what cannot be read is left out. */
   text(): Promise<string>;
   readonly contentType: string;
   stop(): void;
 }
 
+/** `owner` enforces; `standby` waits for the end of another agent; `released`: somebody took enforcement off the node. */
+const ROLES = ['starting', 'owner', 'standby', 'released'] as const;
+export type AgentRole = (typeof ROLES)[number];
+
 /** Makes the registry and starts measuring the event loop's delay. */
 export function startMetrics(): AgentMetrics {
   const registry = new Registry();
+  /** What only the agent that owns the node can tell. */
+  const owned = new Registry();
   const registers = [registry];
   const own = new Map<CounterName, { metric: Counter; value: number }>();
   for (const [name, help] of Object.entries(COUNTERS) as [CounterName, string][]) {
@@ -124,6 +134,16 @@ export function startMetrics(): AgentMetrics {
       this.set(process.memoryUsage.rss());
     },
   });
+  const role = new Gauge({
+    name: 'runtime_enforcer_role',
+    help: 'What the agent is on its node: 1 for that role, 0 for the others.',
+    labelNames: ['role'],
+    registers,
+  });
+  const setRole = (now: AgentRole): void => {
+    for (const each of ROLES) role.set({ role: each }, each === now ? 1 : 0);
+  };
+  setRole('starting');
   const stopLoopDelay = observeLoopDelay(registry);
 
   return {
@@ -138,13 +158,15 @@ export function startMetrics(): AgentMetrics {
     },
     nri: nriCounters(registry),
     failures: (place) => failures.inc({ place }),
-    observeReports: (source) => observeReports(registry, source),
+    setRole,
+    observeReports: (source) => observeReports(owned, source),
     observe(source) {
       const onFailure = (): void => failures.inc({ place: 'metrics' });
-      observeEnforcer(registry, source, onFailure);
-      observeDrops(registry, source, (name) => own.get(name)?.value ?? 0, onFailure);
+      observeEnforcer(owned, source, onFailure);
+      observeDrops(owned, source, (name) => own.get(name)?.value ?? 0, onFailure);
     },
-    text: () => registry.metrics(),
+    unobserve: () => owned.clear(),
+    text: async () => `${await registry.metrics()}${await owned.metrics()}`,
     contentType: registry.contentType,
     stop: stopLoopDelay,
   };

@@ -6,6 +6,7 @@ import { pooledConfig } from './pooled-config.ts';
 
 /** An HTTP server that answers as a test says, in place of an API server. */
 export interface FakeApiServer {
+  readonly url: string;
   readonly client: ApiClient;
   /** The requests so far: method, path and query. */
   readonly requests: readonly string[];
@@ -62,13 +63,15 @@ export async function startFakeApiServer(
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const url = `http://127.0.0.1:${port}`;
   const pool = pooledConfig((config: KubeConfig) => {
     config.loadFromClusterAndUser(
-      { name: 'fake', server: `http://127.0.0.1:${port}`, skipTLSVerify: true },
+      { name: 'fake', server: url, skipTLSVerify: true },
       { name: 'test', ...user },
     );
   });
   return {
+    url,
     client: apiClient(pool),
     requests,
     connections: () => connections,

@@ -1,5 +1,5 @@
 import type { RunOptions } from '@runtime-enforcer/agent/commands/run-options';
-import { openKernelSide, type OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
+import { findNodeFit, type OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 
 /** Opens the kernel side as a starting agent does, with what a user may choose. */
 export async function openKernel(
@@ -10,7 +10,7 @@ export async function openKernel(
       message,
       JSON.stringify(fields, (_, value: unknown) => String(value)),
     );
-  return await openKernelSide({
+  const node = findNodeFit({
     options: {
       nriSocketPath: '/run/nri.sock',
       nriPluginIndex: '00',
@@ -25,6 +25,14 @@ export async function openKernel(
     },
     log: { debug: () => undefined, info: () => undefined, warn: complain, error: complain },
     failures: (place) => console.error(`the kernel side survived a failure: ${place}`),
-    signal: new AbortController().signal,
   });
+  const ownership = await node.ownNow();
+  const kernel = await node.open();
+  return {
+    ...kernel,
+    async close(how) {
+      await kernel.close(how);
+      ownership.release();
+    },
+  };
 }

@@ -313,7 +313,7 @@ describe('the agent of a cluster', () => {
       },
       budgetMs,
     );
-    assert.match(text, /not attached/);
+    assert.match(text, /not attached|agent resume brings it back/);
     const startedAt = performance.now();
     await agent.signal('SIGTERM');
     assert.ok(performance.now() - startedAt < STOP_BUDGET_MS);

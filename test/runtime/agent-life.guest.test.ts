@@ -202,6 +202,7 @@ enforcedSuite("the agent's life", (suite) => {
       await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
       await command('release');
       await mustRun(cri, pod, 'main', ['/usr/bin/id']);
+      await command('resume');
       await suite.enforcer.restart();
       await deniedSoon(cri, pod);
     } finally {

@@ -47,7 +47,12 @@ export const COMMANDS = {
   },
   release: {
     operands: '',
-    help: 'take all enforcement off this node, with or without a running agent',
+    help: 'take all enforcement off this node, with or without a running agent, until agent resume',
+    options: { 'state-dir': stateDirectory },
+  },
+  resume: {
+    operands: '',
+    help: 'let the agent enforce again on a node that was released',
     options: { 'state-dir': stateDirectory },
   },
 } as const satisfies Record<string, CommandSpec>;
@@ -62,7 +67,7 @@ export type Command =
   | { readonly name: 'status'; readonly stateDirectory: string; readonly format: 'text' | 'json' }
   | { readonly name: 'promote'; readonly file: string; readonly mode: PolicyMode; readonly output: string }
   | { readonly name: 'override'; readonly mode: (typeof OVERRIDES)[number] }
-  | { readonly name: 'release'; readonly stateDirectory: string };
+  | { readonly name: 'release' | 'resume'; readonly stateDirectory: string };
 
 /** Reads the command line. Throws a {@link UsageError}. */
 export function readCommand(args: readonly string[], environment: NodeJS.ProcessEnv): Command {
@@ -100,6 +105,7 @@ export function readCommand(args: readonly string[], environment: NodeJS.Process
     case 'override':
       return { name, mode: chosenWord(given, 'mode', OVERRIDES) };
     case 'release':
+    case 'resume':
       return { name, stateDirectory: values.get('state-dir') ?? DEFAULT_STATE_DIR };
   }
 }

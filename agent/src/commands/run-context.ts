@@ -21,22 +21,31 @@ export interface RunContext {
   readonly out: BoundedOutput;
   /** What has been started; the parts are stopped in the opposite order. */
   readonly stops: StopStack;
+  /** To be called when the agent does its work; again after it has stood by. */
+  readonly onReady: () => void;
   /** Aborted when the agent is told to end. */
   readonly termination: AbortSignal;
 }
 
-/**
- * Begins to tell operators at the node, and whoever reads metrics, how the agent is; the latter over TLS where there are
- * certificates. Rejects with a {@link CommandError} that names the directory or the address.
- */
-export async function startTelling(
-  { options, log, metrics, stops }: RunContext,
+/** Begins to tell operators at the node how the agent is. Rejects with a {@link CommandError} that names the directory. */
+export async function startStatusSocket(
+  { options }: RunContext,
+  stops: StopStack,
   status: () => Promise<AgentStatus>,
-  certificates?: CertificateStore,
 ): Promise<void> {
   const socket = createStatusSocket(options.stateDirectory, status);
   await socket.start();
   stops.add('status socket', SERVER_STOP_MS, () => socket.stop());
+}
+
+/**
+ * Serves metrics where an address is given, over TLS where there are certificates. Rejects with a {@link CommandError}
+ * that names the address.
+ */
+export async function startMetricsEndpoint(
+  { options, log, metrics, stops }: RunContext,
+  certificates?: CertificateStore,
+): Promise<void> {
   if (options.metricsAddress === undefined) return;
   const { host } = options.metricsAddress;
   const endpoint = createMetricsEndpoint({

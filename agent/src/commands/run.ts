@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { createLogger } from '@runtime-enforcer/telemetry/logger';
 import { boundedOutput } from '../bounded-output.ts';
 import { startMetrics } from '../metrics.ts';
+import { findNodeFit } from '../node/kernel-side.ts';
 import { ownDirectory } from '../node/own-directory.ts';
 import { AGENT_VERSION } from '../version.ts';
 import type { RunOptions } from './run-options.ts';
@@ -21,8 +22,15 @@ const START_HEAP_FLAGS = '--semi-space-growth-factor=1 --optimize-for-size';
 /** From then on answering in time counts more: small heaps are collected often, and the runtime waits meanwhile. */
 const HEAP_FLAGS = '--no-optimize-for-size';
 
-/** Runs the agent until it is told to end. Rejects if it cannot start. Returns the exit code. */
-export async function runAgent(options: RunOptions): Promise<number> {
+/**
+ * Runs the agent until it is told to end. Rejects if it cannot start. Returns the exit code.
+ *
+ * @param findFit by default looks at the machine
+ */
+export async function runAgent(
+  options: RunOptions,
+  findFit: typeof findNodeFit = findNodeFit,
+): Promise<number> {
   setFlagsFromString(START_HEAP_FLAGS);
   const metrics = startMetrics();
   const { counters } = metrics;
@@ -50,20 +58,25 @@ export async function runAgent(options: RunOptions): Promise<number> {
   process.on('unhandledRejection', onFault);
 
   const termination = waitForTermination();
-  const context: RunContext = { options, log, metrics, out, stops, termination: termination.signal };
+  const context: RunContext = {
+    ...{ options, log, metrics, out, stops, termination: termination.signal },
+    onReady() {
+      setFlagsFromString(HEAP_FLAGS);
+      log.info({}, 'agent is ready');
+    },
+  };
   const start = async (): Promise<void> => {
     await ownDirectory(options.stateDirectory, '--state-dir', 0o700);
     log.info({ version: AGENT_VERSION, pid: process.pid, node: process.version }, 'agent starts');
     // Each mode loads what it needs, and nothing of the other.
     if (options.cluster === undefined) {
       const { startStandalone } = await import('../standalone/run-standalone.ts');
-      await startStandalone(context);
+      await startStandalone(context, findFit);
+      context.onReady();
     } else {
-      const { startCluster } = await import('../cluster/run-cluster.ts');
-      await startCluster(context, options.cluster);
+      const { runCluster } = await import('../cluster/run-cluster.ts');
+      await runCluster(context, options.cluster, findFit);
     }
-    setFlagsFromString(HEAP_FLAGS);
-    log.info({}, 'agent is ready');
   };
 
   try {

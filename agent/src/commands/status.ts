@@ -1,4 +1,5 @@
 import { formatStatus, type AgentStatus } from '../node/agent-status.ts';
+import { readReleaseMark, releasedSentence } from '../node/release-mark.ts';
 import { askStatus } from '../node/status-socket.ts';
 import { builtFiles } from '../built-files.ts';
 import { loadNative } from '../kernel/native.ts';
@@ -12,12 +13,19 @@ import { CommandError } from './command-error.ts';
 export async function agentStatus(stateDirectory: string, format: 'text' | 'json'): Promise<string> {
   const status = await askStatus(stateDirectory);
   if (status === undefined) {
-    throw new CommandError(`no agent runs with --state-dir ${stateDirectory}; ${await whatIsPinned()}`);
+    throw new CommandError(
+      `no agent enforces with --state-dir ${stateDirectory}; ${await whatIsPinned()}${await whetherReleased(stateDirectory)}`,
+    );
   }
   // The agent is ours, and of whatever version: what this one does not know must not fail it.
   return format === 'json'
     ? `${JSON.stringify(status, undefined, 2)}\n`
     : formatStatus(status as AgentStatus);
+}
+
+async function whetherReleased(stateDirectory: string): Promise<string> {
+  const mark = await readReleaseMark(stateDirectory).catch(() => undefined);
+  return mark === undefined ? '' : `; ${releasedSentence(mark)}`;
 }
 
 async function whatIsPinned(): Promise<string> {

@@ -2,7 +2,7 @@
 export interface StopStack {
   /** @param timeoutMs how long the part may take; then the next one is told to stop all the same */
   add(name: string, timeoutMs: number, stop: () => Promise<void>): void;
-  /** Stops everything, each part whatever became of the others. Never rejects. To be called once. */
+  /** Stops everything that was added since the last call, each part whatever became of the others. Never rejects. */
   stop(): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ export function createStopStack(onProblem: (name: string, error: unknown) => voi
       parts.push({ name, timeoutMs, stop });
     },
     async stop() {
-      for (const { name, timeoutMs, stop } of parts.reverse()) {
+      for (const { name, timeoutMs, stop } of parts.splice(0).reverse()) {
         const expired = Promise.withResolvers<never>();
         const timer = setTimeout(
           () => expired.reject(new Error(`not stopped after ${timeoutMs} ms`)),

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Native } from './native.ts';
 
 export const DEFAULT_LOCK_PATH = '/run/runtime-enforcer/owner.lock';
-const POLL_MS = 200;
+/** Nobody answers the container runtime between two owners. */
+const POLL_MS = 50;
 
 /** Who writes the maps and reads the rings of this node. */
 export interface Ownership {

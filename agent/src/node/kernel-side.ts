@@ -14,7 +14,7 @@ import type { KernelEnforcer } from '../kernel/enforcer.ts';
 import { openEnforcer } from '../kernel/open-enforcer.ts';
 import { createPolicyTable, type LoadedPolicies } from '../policies/policy-table.ts';
 import { loadNative, type Native } from '../kernel/native.ts';
-import { acquireOwnership, DEFAULT_LOCK_PATH, OwnerBusyError, type Ownership } from '../kernel/owner-lock.ts';
+import { acquireOwnership, DEFAULT_LOCK_PATH, type Ownership } from '../kernel/owner-lock.ts';
 import { probeNode, type NodeReport } from '../kernel/probe.ts';
 import type { Logger } from '../nri/handlers.ts';
 
@@ -34,21 +34,32 @@ export interface OpenKernelSide extends KernelSide {
   close(options: { readonly release: boolean }): Promise<void>;
 }
 
-/**
- * Takes the node over and opens what decides on it. Rejects with a {@link CommandError} that names everything this
- * node lacks, and with a NativeError if the program cannot be loaded; what decided before then still does.
- */
-export async function openKernelSide(parts: {
-  options: RunOptions;
-  log: Logger;
-  failures: (place: string) => void;
-  /** Aborted when the agent is told to end. */
-  signal: AbortSignal;
-  /** How long the agent before may take to end; without it, as long as it lives. */
-  handoverMs?: number;
-  /** Called once, with a sentence, if there is an agent to wait for. */
-  onWait?: (sentence: string) => void;
-}): Promise<OpenKernelSide> {
+/** A node that was found fit for the agent, and is not touched yet. */
+export interface FitNode {
+  /** The file whose lock says who owns the node. */
+  readonly lockPath: string;
+  /** Waits until no other agent owns the node; `onWait` is called once if there is one. Rejects when `signal` aborts. */
+  own(wait: {
+    readonly signal: AbortSignal;
+    readonly onWait: (sentence: string) => void;
+  }): Promise<Pick<Ownership, 'release'>>;
+  /** Throws an {@link OwnerBusyError} where another agent owns the node. */
+  ownNow(): Promise<Pick<Ownership, 'release'>>;
+  /**
+   * Opens what decides on the node, for its owner only. Rejects with a NativeError if the program cannot be loaded;
+   * what decided before then still does.
+   */
+  open(): Promise<OpenKernelSide>;
+}
+
+interface KernelSideParts {
+  readonly options: RunOptions;
+  readonly log: Logger;
+  readonly failures: (place: string) => void;
+}
+
+/** Throws a {@link CommandError} that names everything this node lacks. */
+export function findNodeFit(parts: KernelSideParts): FitNode {
   const { options, log } = parts;
   const { addon, probeObject } = builtFiles();
   const native = loadNative(addon);
@@ -56,20 +67,18 @@ export async function openKernelSide(parts: {
   const forced = options.attachment === 'auto' ? undefined : options.attachment;
   const report = probeNode(native, { objectPath: probeObject }, forced);
   refuseUnusable(report);
-  const ownership = await becomeOwner(native, parts);
-  try {
-    return await open(native, report, ownership, parts);
-  } catch (error) {
-    ownership.release();
-    throw error;
-  }
+  return {
+    lockPath: DEFAULT_LOCK_PATH,
+    own: (wait) => acquireOwnership(native, DEFAULT_LOCK_PATH, wait),
+    ownNow: () => acquireOwnership(native, DEFAULT_LOCK_PATH),
+    open: () => open(native, report, parts),
+  };
 }
 
 async function open(
   native: Native,
   report: NodeReport,
-  ownership: Ownership,
-  { options, log, failures }: { options: RunOptions; log: Logger; failures: (place: string) => void },
+  { options, log, failures }: KernelSideParts,
 ): Promise<OpenKernelSide> {
   const { attachment } = report;
   if ('problem' in attachment) throw new CommandError(attachment.problem);
@@ -117,7 +126,6 @@ async function open(
       async close({ release: everything }) {
         await table.settled();
         await enforcer.stop({ release: everything });
-        ownership.release();
       },
     };
   } catch (error) {
@@ -143,33 +151,4 @@ function refuseUnusable({ findings, usable, attachment }: NodeReport): void {
   if ('problem' in attachment && !missing.includes(attachment.problem)) missing.push(attachment.problem);
   if (usable && missing.length === 0) return;
   throw new CommandError(`this node cannot run the agent: ${missing.join(' ')}`);
-}
-
-async function becomeOwner(
-  native: Native,
-  {
-    log,
-    signal,
-    handoverMs,
-    onWait,
-  }: { log: Logger; signal: AbortSignal; handoverMs?: number; onWait?: (sentence: string) => void },
-): Promise<Ownership> {
-  const patience =
-    handoverMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(handoverMs)]);
-  try {
-    return await acquireOwnership(native, DEFAULT_LOCK_PATH, {
-      signal: patience,
-      onWait(sentence) {
-        log.warn({}, sentence);
-        onWait?.(sentence);
-      },
-    });
-  } catch (error) {
-    if (signal.aborted || !patience.aborted) throw error;
-    // Says who it is.
-    const owner = acquireOwnership(native, DEFAULT_LOCK_PATH);
-    return await owner.catch((cause: unknown) => {
-      throw cause instanceof OwnerBusyError ? new CommandError(cause.message, { cause }) : cause;
-    });
-  }
 }
