@@ -8,7 +8,7 @@ import {
 import type { AttachmentKind } from '@runtime-enforcer/agent/kernel/attachment';
 import type { ExecEvent, KernelEnforcer } from '@runtime-enforcer/agent/kernel/enforcer';
 import { createGracePeriod } from '@runtime-enforcer/agent/kernel/grace-period';
-import { loadNative, type Native } from '@runtime-enforcer/agent/kernel/native';
+import { loadNative, type Native, type NativeProgram } from '@runtime-enforcer/agent/kernel/native';
 import { openEnforcer } from '@runtime-enforcer/agent/kernel/open-enforcer';
 import { probeNode, type NodeReport } from '@runtime-enforcer/agent/kernel/probe';
 import { createPolicyTable, type PolicyTable } from '@runtime-enforcer/agent/policies/policy-table';
@@ -66,11 +66,35 @@ export function exactAttachments(): AttachmentKind[] {
   });
 }
 
+/** The addon, which calls before and after it attaches a program. */
+function watched(onAttach: () => void): Native {
+  return {
+    ...native,
+    load(path, options) {
+      const object = native.load(path, options);
+      const programs = Array.from(object.programs, ([name, program]): [string, NativeProgram] => [
+        name,
+        {
+          ...program,
+          attach() {
+            onAttach();
+            const link = program.attach();
+            onAttach();
+            return link;
+          },
+        },
+      ]);
+      return { maps: object.maps, programs: new Map(programs), close: () => object.close() };
+    },
+  };
+}
+
+/** `onAttach` is called before and after each program is attached, now and at the commit. */
 export async function openKernel(
   forced?: AttachmentKind,
-  options: { pinRoot?: string; objectPath?: string; capacity?: number } = {},
+  options: { pinRoot?: string; objectPath?: string; capacity?: number; onAttach?: () => void } = {},
 ): Promise<Kernel> {
-  const { pinRoot = PIN_ROOT, objectPath = OBJECTS.enforcer, capacity = CAPACITY } = options;
+  const { pinRoot = PIN_ROOT, objectPath = OBJECTS.enforcer, capacity = CAPACITY, onAttach } = options;
   native.raiseMemlockLimit();
   const report = probe(forced);
   const { attachment } = report;
@@ -80,7 +104,7 @@ export async function openKernel(
   const countFailure = (place: string): void => void logLines.push(`failure: ${place}`);
   await mkdir(pinRoot, { recursive: true });
   const enforcer = await openEnforcer({
-    native,
+    native: onAttach === undefined ? native : watched(onAttach),
     log,
     countFailure,
     objectPath,
