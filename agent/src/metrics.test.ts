@@ -76,6 +76,7 @@ it('renders counters of the agent, of NRI and of the kernel', async () => {
   ]) {
     expect(text.split('\n')).toContain(line);
   }
+  expect(text).toMatch(/^runtime_enforcer_build_info\{version="\d[^"]*",node="v\d[^"]*"\} 1$/m);
   expect(text).toMatch(/runtime_enforcer_event_loop_delay_seconds\{share="1"\} [\d.e-]+/);
 });
 
