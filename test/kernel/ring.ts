@@ -5,7 +5,7 @@ import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { programPayload } from './program-payload.ts';
 
-const GUEST_BUDGET_MS = 900_000;
+const GUEST_BUDGET_MS = 1_500_000;
 const TEST_BUDGET_MS = 420_000;
 /** As many as the machine has places for, unless told otherwise. */
 const GUESTS_AT_A_TIME = 2;

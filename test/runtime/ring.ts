@@ -4,7 +4,7 @@ import type { RunRing } from '../rings/report.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { agentPayload } from './agent-payload.ts';
 
-const GUEST_BUDGET_MS = 900_000;
+const GUEST_BUDGET_MS = 1_500_000;
 /** As many as the machine has places for, unless told otherwise. */
 const GUESTS_AT_A_TIME = 2;
 /** A pod takes a second in a guest that has the machine to itself, and several beside others. */
