@@ -40,7 +40,11 @@ for (const kind of exactAttachments()) {
       await bound.unbind();
       ok(changes >= CHANGES_MIN, `${changes} changes`);
       strictEqual(counts.of(ALLOWED).denied, 0);
-      ok(counts.of(ALLOWED).ran >= STORM_MIN && counts.of(FORBIDDEN).ran > 5 && counts.of(FORBIDDEN).denied > 5);
+      ok(
+        counts.of(ALLOWED).ran >= STORM_MIN &&
+          counts.of(FORBIDDEN).ran > 5 &&
+          counts.of(FORBIDDEN).denied > 5,
+      );
       const mixtures = new Set(
         kernel.events.map(({ mode, path, reason }) => [mode, Buffer.from(path).toString(), reason].join(' ')),
       );
