@@ -3,6 +3,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { nriCounters } from './nri-metrics.ts';
 import type { NriCounters } from './nri/counters.ts';
 import { observeReports, type ReportSource } from './report-metrics.ts';
+import { observeServer, type ServerCounters } from './server-metrics.ts';
 import { AGENT_VERSION } from './version.ts';
 
 /** Everything that the agent counts by itself, and what a count means. */
@@ -89,6 +90,8 @@ export interface AgentMetrics {
   observe(source: MetricsSource): void;
   /** Adds the metrics of what is kept and sent of violations, until {@link unobserve}. */
   observeReports(source: ReportSource): void;
+  /** Adds the counts of the server of controllers and debuggers, until {@link unobserve}. */
+  observeServer(counters: ServerCounters): void;
   /** Takes out what was added: another agent tells it from now on. */
   unobserve(): void;
   /** All metrics in Prometheus' text form. Never rejects: what cannot be read is left out. */
@@ -165,6 +168,7 @@ export function startMetrics(): AgentMetrics {
       observeEnforcer(owned, source, onFailure);
       observeDrops(owned, source, (name) => own.get(name)?.value ?? 0, onFailure);
     },
+    observeServer: (counters) => observeServer(owned, counters),
     unobserve: () => owned.clear(),
     text: async () => `${await registry.metrics()}${await owned.metrics()}`,
     contentType: registry.contentType,

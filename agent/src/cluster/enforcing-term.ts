@@ -72,7 +72,7 @@ export async function enforce(term: NodeTerm, parts: TermParts): Promise<void> {
   await startStatusSocket(context, stops, () => agent.status());
   signal.throwIfAborted();
   const observers =
-    certificates && (await serveObservers({ log, stops }, cluster, certificates, agent.sources));
+    certificates && (await serveObservers({ log, stops, metrics }, cluster, certificates, agent.sources));
   signal.throwIfAborted();
   metrics.setRole('owner');
   await agent.start();

@@ -35,7 +35,7 @@ export async function waitReleased(term: NodeTerm, mark: ReleaseMark, parts: Ter
   const startedAt = new Date().toISOString();
   const observers =
     certificates &&
-    (await serveObservers({ log, stops }, cluster, certificates, {
+    (await serveObservers({ log, stops, metrics }, cluster, certificates, {
       node: () => ({
         ...{ nodeName: options.nodeName, startedAt, agentVersion: AGENT_VERSION, kernel: '' },
         ...{ attached: false, attachment: '', degraded: sentence, override: 'none' },

@@ -38,6 +38,11 @@ export async function runCluster(
   const { client } = api;
   stops.add('API client', CLIENT_STOP_MS, () => api.close());
   const certificates = await openCertificates(context, cluster);
+  if (certificates === undefined)
+    log.warn(
+      {},
+      'nothing is served by gRPC, because of --grpc-mtls-enabled=false: no controller sees this node',
+    );
   const exporter =
     cluster.otlp === undefined ? undefined : await openExport(context, cluster, cluster.otlp, certificates);
 

@@ -4,6 +4,7 @@ import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import type { ClusterOptions } from '../commands/cluster-options.ts';
 import { CommandError } from '../commands/command-error.ts';
 import type { StopStack } from '../commands/stop-stack.ts';
+import type { AgentMetrics } from '../metrics.ts';
 import {
   createObserverServer,
   type ObserverServer,
@@ -11,31 +12,48 @@ import {
 } from '../server/observer-server.ts';
 
 const OBSERVER_STOP_MS = 2_300;
-const ALL_ADDRESSES = '0.0.0.0';
+/** IPv4's included. */
+const ALL_ADDRESSES = '::';
+const ALL_IPV4_ADDRESSES = '0.0.0.0';
+const NO_SUCH_FAMILY: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
 /** Serves states and reports to controllers. Rejects with a {@link CommandError} that names the port. */
 export async function serveObservers(
-  { log, stops }: { readonly log: Logger; readonly stops: StopStack },
+  {
+    log,
+    stops,
+    metrics,
+  }: {
+    readonly log: Logger;
+    readonly stops: StopStack;
+    readonly metrics: Pick<AgentMetrics, 'observeServer'>;
+  },
   { grpcPort, grpcControllerName, grpcDebuggerName }: ClusterOptions,
-  certificates: CertificateStore,
+  certificates: Pick<CertificateStore, 'current' | 'onChange'>,
   sources: ObserverSources,
 ): Promise<ObserverServer> {
-  const server = createObserverServer({
-    ...{ sources, certificates, log, host: ALL_ADDRESSES, port: grpcPort },
-    clients: new Map([
-      [grpcControllerName, 'controller'],
-      [grpcDebuggerName, 'debugger'],
-    ]),
-  });
-  let port: number;
-  try {
-    port = await server.start();
-  } catch (cause) {
-    throw new CommandError(`cannot serve gRPC at --grpc-port ${grpcPort}: ${describeError(cause)}`, {
-      cause,
+  const serveAt = async (host: string): Promise<{ server: ObserverServer; port: number }> => {
+    const server = createObserverServer({
+      ...{ sources, certificates, log, host, port: grpcPort },
+      clients: new Map([
+        [grpcControllerName, 'controller'],
+        [grpcDebuggerName, 'debugger'],
+      ]),
     });
-  }
+    return { server, port: await server.start() };
+  };
+  const { server, port } = await serveAt(ALL_ADDRESSES)
+    .catch(async (error: unknown) => {
+      // A kernel without IPv6.
+      if (!NO_SUCH_FAMILY.has((error as NodeJS.ErrnoException).code)) throw error;
+      return await serveAt(ALL_IPV4_ADDRESSES);
+    })
+    .catch((cause: unknown) => {
+      const message = `cannot serve gRPC at --grpc-port ${grpcPort}: ${describeError(cause)}`;
+      throw new CommandError(message, { cause });
+    });
   stops.add('gRPC server', OBSERVER_STOP_MS, () => server.stop());
+  metrics.observeServer(server.counters);
   log.info({ port }, 'states and violations are served by gRPC');
   return server;
 }
