@@ -96,7 +96,21 @@ export function memoryApi(): MemoryApi {
       remove(key);
       return { kind: 'Status', status: 'Success' };
     }
-    if (method === 'PATCH') return store(key, { ...known, ...given, metadata: known.metadata }, parsed);
+    if (method === 'PATCH') {
+      const annotations = Object.entries({ ...known.metadata.annotations, ...annotationsOf(metadata) });
+      return store(
+        key,
+        {
+          ...known,
+          ...given,
+          metadata: {
+            ...known.metadata,
+            annotations: Object.fromEntries(annotations.filter(([, value]) => value !== null)),
+          },
+        },
+        parsed,
+      );
+    }
     if (metadata['resourceVersion'] !== known.metadata.resourceVersion) {
       throw refusal(request, 409, 'Conflict');
     }
@@ -135,6 +149,7 @@ export function memoryApi(): MemoryApi {
       },
       async stream(request) {
         await api.intercept('before', request);
+        request.signal?.throwIfAborted();
         // Without the list as a watch: the reflector then lists.
         if (request.query?.['sendInitialEvents'] === true) throw refusal(request, 400, 'BadRequest');
         const stream = new PassThrough();
@@ -155,6 +170,10 @@ export function memoryApi(): MemoryApi {
     intercept: () => undefined,
   };
   return api;
+}
+
+function annotationsOf(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return isJsonObject(metadata['annotations']) ? metadata['annotations'] : {};
 }
 
 interface ParsedPath {

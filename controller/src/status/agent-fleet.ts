@@ -1,0 +1,161 @@
+import type { NodeFacts, PolicyFacts } from '@runtime-enforcer/api/node-status';
+import type { ApiClient } from '@runtime-enforcer/kube/api-client';
+import { objectStore } from '@runtime-enforcer/kube/object-store';
+import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
+import { PODS } from '@runtime-enforcer/kube/resource-path';
+import type { AgentClient } from '@runtime-enforcer/rpc/agent-client';
+import type { ReportedPolicy } from '@runtime-enforcer/rpc/reported';
+import type { Logger } from '@runtime-enforcer/telemetry/logger';
+import { type AgentPod, agentPodOf } from './agent-pod.ts';
+import { type AgentStream, agentStream, type EntryIntake } from './agent-stream.ts';
+
+/** Different states that are remembered as one object each; then the memory begins anew. */
+const MAX_INTERNED = 50_000;
+
+/** All agents of the cluster, each read by a stream of its own. */
+export interface AgentFleet {
+  start(): void;
+  stop(): Promise<void>;
+  /** Resolved when the pods of agents are known. */
+  readonly synced: Promise<void>;
+  /** By node: the agent that speaks for it. */
+  nodes(): ReadonlyMap<string, AgentStream | undefined>;
+  /** What the node's agent says of a policy, or why it says nothing. */
+  facts(agent: AgentStream | undefined, policy: string): NodeFacts;
+  /** Whether every agent that can be asked has reported, or was found not to answer. */
+  isSettled(): boolean;
+  /** Tells every agent what is stored by now. */
+  acknowledge(): Promise<void>;
+  counts(): Readonly<Record<AgentState, number>>;
+}
+
+export type AgentState = 'reporting' | 'silent';
+
+export interface AgentFleetOptions {
+  readonly client: ApiClient;
+  /** Of the agents' pods. */
+  readonly namespace: string;
+  readonly selector: string;
+  /** Opens a client for one agent; absent: agents are not asked. */
+  readonly connect?: (pod: AgentPod, address: string) => AgentClient;
+  readonly intake: EntryIntake;
+  readonly onChange: (policies: Iterable<string> | 'all') => void;
+  readonly log: Logger;
+  readonly timings?: Partial<ReflectorTimings>;
+}
+
+/** See {@link AgentFleet}. */
+export function agentFleet(options: AgentFleetOptions): AgentFleet {
+  const { client, namespace, selector, connect, intake, onChange, log, timings = {} } = options;
+  const pods = objectStore<AgentPod>({ transform: agentPodOf });
+  /** By the pod's uid. */
+  const streams = new Map<string, AgentStream>();
+  const ending = new Set<Promise<void>>();
+  let byNode: Map<string, AgentStream | undefined> | undefined;
+  let interned = new Map<string, PolicyFacts>();
+
+  const watch = reflector({
+    client,
+    resource: PODS,
+    namespace,
+    labelSelector: selector,
+    store: pods,
+    timings,
+    onChange: ({ type, value, ...change }) => {
+      const isReplaced = 'previous' in change && change.previous.address !== value.address;
+      if (type === 'deleted' || isReplaced) end(value.uid);
+      if (type !== 'deleted') begin(value);
+      changed('all');
+    },
+    onTrouble: (err, waitMs) => log.warn({ err, waitMs }, 'the pods of agents cannot be followed now'),
+  });
+
+  function changed(policies: Iterable<string> | 'all'): void {
+    if (policies === 'all') byNode = undefined;
+    onChange(policies);
+  }
+
+  function begin(pod: AgentPod): void {
+    const { address, uid } = pod;
+    if (address === undefined || connect === undefined || streams.has(uid)) return;
+    const stream = agentStream({
+      pod,
+      client: connect(pod, address),
+      intake,
+      onChange: changed,
+      intern,
+      log,
+    });
+    streams.set(uid, stream);
+    stream.start();
+  }
+
+  function end(uid: string): void {
+    const stream = streams.get(uid);
+    if (stream === undefined) return;
+    streams.delete(uid);
+    const ended = stream.stop().finally(() => ending.delete(ended));
+    ending.add(ended);
+  }
+
+  function intern({ state, mode, message, digest }: ReportedPolicy): PolicyFacts {
+    const key = `${state} ${mode} ${digest} ${message}`;
+    const known = interned.get(key);
+    if (known !== undefined) return known;
+    if (interned.size >= MAX_INTERNED) interned = new Map();
+    const facts = { state, mode, message, digest };
+    interned.set(key, facts);
+    return facts;
+  }
+
+  /** While one agent takes the place of another, whoever reports speaks for the node; of two, the newer. */
+  function speakers(): Map<string, AgentStream | undefined> {
+    const found = new Map<string, AgentStream | undefined>();
+    for (const pod of pods.values()) {
+      const { nodeName, uid } = pod;
+      const stream = streams.get(uid);
+      const other = found.get(nodeName);
+      const isBetter = other === undefined || (stream !== undefined && speaksBefore(stream, other));
+      if (!found.has(nodeName) || isBetter) found.set(nodeName, stream ?? other);
+    }
+    return found;
+  }
+
+  return {
+    start: () => watch.start(),
+    async stop() {
+      await watch.stop();
+      for (const uid of [...streams.keys()]) end(uid);
+      await Promise.all(ending);
+    },
+    synced: watch.synced,
+    nodes: () => (byNode ??= speakers()),
+    facts(agent, policy) {
+      if (agent === undefined) return { kind: 'silent', why: silentWithoutAgent(connect !== undefined) };
+      return agent.isReporting() ? agent.facts(policy) : { kind: 'silent', why: agent.silence() };
+    },
+    isSettled: () => [...streams.values()].every((stream) => stream.isReporting() || stream.hasFailed()),
+    async acknowledge() {
+      await Promise.all([...streams.values()].map(async (stream) => await stream.acknowledge()));
+    },
+    counts() {
+      const counts = { reporting: 0, silent: 0 };
+      for (const pod of pods.values()) {
+        counts[streams.get(pod.uid)?.isReporting() === true ? 'reporting' : 'silent']++;
+      }
+      return counts;
+    },
+  };
+}
+
+function silentWithoutAgent(isAsked: boolean): string {
+  return isAsked
+    ? 'No agent client available: no agent runs on the node'
+    : 'No agent client available: the controller runs without certificates for agents';
+}
+
+function speaksBefore(one: AgentStream, other: AgentStream): boolean {
+  if (one.isReporting() !== other.isReporting()) return one.isReporting();
+  if (one.pod.isDeleting !== other.pod.isDeleting) return other.pod.isDeleting;
+  return one.pod.createdAt > other.pod.createdAt;
+}
