@@ -39,6 +39,10 @@ const BARS: Readonly<Record<string, Bar>> = {
   'agent.ready_10000_policies_s': { bound: 'at most', must: 15, goal: 5 },
   'agent.journal_records_per_second': { bound: 'at least', must: 20_000 },
   'agent.journal_recover_1m_s': { bound: 'at most', must: 10 },
+  'plugin.help_ms': { bound: 'at most', must: 250, goal: 100 },
+  'plugin.list_ms': { bound: 'at most', must: 500, goal: 250 },
+  'plugin.complete_ms': { bound: 'at most', must: 400, goal: 200 },
+  'plugin.list_10000_s': { bound: 'at most', must: 3, goal: 1.5 },
   'rss.idle_mib': { bound: 'at most', must: 110, goal: 80 },
   'rss.policies_10000_mib': { bound: 'at most', must: 250, goal: 180 },
 };

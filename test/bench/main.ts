@@ -6,7 +6,8 @@ import { figureLine, judge, type Measured } from './figure.ts';
 const USAGE_EXIT_CODE = 2;
 /** What is measured; other files do not change a figure. */
 const MEASURED_FOLDERS = [
-  ...['api', 'agent', 'bpf', 'certs', 'kube', 'proto', 'rpc', 'telemetry', 'test', 'package-lock.json'],
+  ...['api', 'agent', 'bpf', 'certs', 'kube', 'kubectl-plugin', 'proto', 'rpc', 'telemetry', 'test'],
+  'package-lock.json',
 ];
 
 /** Measures one thing and reports each figure as soon as it is known. Rejects if it cannot be measured. */
@@ -27,6 +28,7 @@ const BENCHES: readonly {
   { name: 'agent', load: async () => (await import('./agent.ts')).benchAgent },
   { name: 'journal', partOf: 'agent', load: async () => (await import('./journal.ts')).benchJournal },
   { name: 'rss', load: async () => (await import('./rss.ts')).benchRss },
+  { name: 'plugin', load: async () => (await import('./plugin.ts')).benchPlugin },
 ];
 
 /** Runs benches, figures on standard output. Returns the exit code: 1 where a bar is missed or nothing was measured. */

@@ -83,7 +83,7 @@ export function checkAgentMetrics({ agents, agentMetrics }: ClusterFacts): reado
         : []),
       ...(value('degraded') === 1 ? [degraded(samples, subject, `${exec} check`)] : []),
       ...((value('recursion_misses_total') ?? 0) > 0 ? [missed(samples, subject, `${exec} check`)] : []),
-      ...(override !== undefined && override !== '' && override !== 'none' && override !== 'clear'
+      ...(override !== undefined && override !== '' && override !== 'none'
         ? [
             {
               check,
