@@ -9,6 +9,7 @@ import { startMetrics, type AgentMetrics } from '../metrics.ts';
 import { createFakeKernel, fakeEvent, fakeReporting, type FakeKernel } from '../node/fake-kernel.ts';
 import { startFakeRuntime, type FakeRuntime } from '../nri/fake-runtime.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
+import { reportedPolicy } from '../server/policy-report.ts';
 import { createCumulativeLog, type KeptLog } from '../violations/cumulative-log.ts';
 import type { NodeViolation } from '../violations/node-violation.ts';
 import { createClusterAgent, type ClusterAgent } from './cluster-agent.ts';
@@ -16,6 +17,8 @@ import { createFakePolicyApi, policySpec, type FakePolicyApi } from './fake-poli
 import { createNodeHealth } from './node-health.ts';
 
 const UID = '0c7f4e3e-7c0f-4d38-9a52-5b4a5a1d2c3b';
+/** For a machine that does other things as well. */
+const POLL = { timeout: 10_000 };
 const BACK_OFF = { baseMs: 10, maxMs: 50, jitter: 0 };
 
 let directory: string;
@@ -119,12 +122,12 @@ it('answers the runtime without the API server, refuses what it does not know, a
   expect(kernel.binder.container('old')?.state).toBe('waiting');
   api.put('web', policySpec('/bin/server'));
   api.broken = undefined;
-  await expect.poll(() => kernel.binder.container('old')?.state).toBe('enforced');
-  await expect.poll(() => health.ready()).toEqual([]);
+  await expect.poll(() => kernel.binder.container('old')?.state, POLL).toBe('enforced');
+  await expect.poll(() => health.ready(), POLL).toEqual([]);
   await plugin.startContainer(pod('web'), container('new'));
   expect(kernel.binder.container('new')?.state).toBe('enforced');
   await expect
-    .poll(() => events.map(({ reason }) => reason).toSorted())
+    .poll(() => events.map(({ reason }) => reason).toSorted(), POLL)
     .toEqual(['ContainerBoundLate', 'ContainerRefused', 'ContainerUnchecked']);
 });
 
@@ -135,8 +138,21 @@ it('lets new maps that replace others take no effect before the policies are kno
   await Promise.all([runtime.serve([pod('web')], [container('old')]), agent.start()]);
   expect(kernel.commits.count).toBe(0);
   api.broken = undefined;
-  await expect.poll(() => kernel.commits.count).toBe(1);
+  await expect.poll(() => kernel.commits.count, POLL).toBe(1);
   expect(kernel.binder.container('old')?.state).toBe('enforced');
+});
+
+it('tells readers of a policy that it does not understand, and enforces the others', async () => {
+  api.put('web', policySpec('/bin/server'));
+  api.put('broken', { mode: 'sometimes', rulesByContainer: {} });
+  await Promise.all([runtime.serve(), agent.start()]);
+  await expect.poll(() => agent.sources.policies().size, POLL).toBe(2);
+  const told = [...agent.sources.policies()].map(([name, state]) => [name, reportedPolicy(state)]);
+  expect(told).toContainEqual(['shop/web', expect.objectContaining({ state: 'ready', message: '' })]);
+  expect(told).toContainEqual([
+    'shop/broken',
+    expect.objectContaining({ state: 'error', message: expect.stringContaining('spec.mode') as string }),
+  ]);
 });
 
 it('keeps each violation for its readers, exports it, and tells the first of a kind on the pod', async () => {
@@ -150,13 +166,13 @@ it('keeps each violation for its readers, exports it, and tells the first of a k
     { namespace: 'shop', policyName: 'web', podName: 'web-1', executablePath: '/usr/bin/id', occurrences: 1 },
   ]);
   expect(exported).toEqual([['/usr/bin/id', 1]]);
-  await expect.poll(() => events.map(({ reason }) => reason)).toEqual(['ExecutableDenied']);
+  await expect.poll(() => events.map(({ reason }) => reason), POLL).toEqual(['ExecutableDenied']);
 });
 
 it('is neither alive nor ready once the program was taken off the node', async () => {
   await Promise.all([runtime.serve(), agent.start()]);
   kernel.attached = false;
-  await expect.poll(() => health.live(), { timeout: 5_000 }).toHaveLength(1);
+  await expect.poll(() => health.live(), POLL).toHaveLength(1);
   expect(health.ready()).toEqual(health.live());
   expect(agent.sources.node()).toMatchObject({ attached: false, attachment: '' });
 });
