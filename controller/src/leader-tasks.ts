@@ -5,6 +5,8 @@ import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import type { LeaderTask } from './leadership/leader-task.ts';
 import type { ControllerMetrics } from './metrics.ts';
 import { createPromotion, type Promotion } from './promotion/promotion-loop.ts';
+import { createStatusLoop, type StatusLoop, type StatusLoopOptions } from './status/status-loop.ts';
+import type { StatusGauges } from './status/status-metrics.ts';
 
 const FLUSH_MS = 1_000;
 const COMPONENT = 'runtime-enforcer-controller';
@@ -14,6 +16,7 @@ export interface LeaderTasksContext {
   readonly host: string;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
+  readonly status: Omit<StatusLoopOptions, 'client' | 'events' | 'log'>;
 }
 
 /** Everything that only the leader does. */
@@ -21,11 +24,14 @@ export interface LeaderTasks {
   /** @param client writes only while this process leads */
   create(client: ApiClient): readonly LeaderTask[];
   promotionDepth(): number;
+  /** Undefined where this process does not lead. */
+  statusGauges(): StatusGauges | undefined;
 }
 
 /** See {@link LeaderTasks}. */
-export function leaderTasks({ host, log, metrics }: LeaderTasksContext): LeaderTasks {
+export function leaderTasks({ host, log, metrics, status }: LeaderTasksContext): LeaderTasks {
   let promotion: Promotion | undefined;
+  let statusLoop: StatusLoop | undefined;
   return {
     create(client) {
       const events = eventRecorder({
@@ -41,8 +47,17 @@ export function leaderTasks({ host, log, metrics }: LeaderTasksContext): LeaderT
         observe: (outcome, durationMs) => metrics.promotion(outcome, durationMs),
       });
       promotion = created;
+      const loop = createStatusLoop({ ...status, client, events, log });
+      statusLoop = loop;
       return [
         created,
+        {
+          ...loop,
+          async stop() {
+            if (statusLoop === loop) statusLoop = undefined;
+            await loop.stop();
+          },
+        },
         {
           name: 'events',
           start: () => undefined,
@@ -55,5 +70,6 @@ export function leaderTasks({ host, log, metrics }: LeaderTasksContext): LeaderT
       ];
     },
     promotionDepth: () => promotion?.depth() ?? 0,
+    statusGauges: () => statusLoop?.gauges(),
   };
 }

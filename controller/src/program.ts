@@ -1,3 +1,4 @@
+import { CERTIFICATE_FILE_NAMES } from '@runtime-enforcer/certs/certificate-directory';
 import { type CertificateStore, certificateStore } from '@runtime-enforcer/certs/certificate-store';
 import { createHealthEndpoint } from '@runtime-enforcer/telemetry/health-endpoint';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
@@ -5,11 +6,13 @@ import { createMetricsEndpoint } from '@runtime-enforcer/telemetry/metrics-endpo
 import { admissionServer } from './admission/admission-server.ts';
 import { knownPolicies } from './admission/known-policies.ts';
 import { clusterAccess } from './cluster-access.ts';
+import { collectorExport } from './collector-export.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { createLeadership } from './leadership/leadership.ts';
 import { controllerMetrics } from './metrics.ts';
 import { metricsAccess } from './metrics-access.ts';
 import type { CertificatePlace, ControllerOptions } from './options.ts';
+import { statusMetrics } from './status/status-metrics.ts';
 import { webhooks } from './webhooks.ts';
 
 /** One part that runs, and the next ones need. */
@@ -80,7 +83,26 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
     isLeader: () => leadership.isLeader(),
     promotionDepth: () => tasks.promotionDepth(),
   });
-  const tasks = leaderTasks({ host, log, metrics });
+  const { agentCertificateDirectory: directory, intervalMs, agentSelector, agentPort } = options.status;
+  const collector = options.otlp && (await collectorExport(options.otlp, log));
+  if (collector !== undefined) stops.push(async () => await collector.stop());
+  if (directory === undefined) log.warn({}, 'agents are not asked, so every node is missing in every status');
+  const tasks = leaderTasks({
+    host,
+    log,
+    metrics,
+    status: {
+      namespace,
+      agentSelector,
+      agentPort,
+      intervalMs,
+      ...(directory !== undefined && {
+        certificates: await openStore({ directory, names: CERTIFICATE_FILE_NAMES }),
+      }),
+      metrics: statusMetrics(metrics.registry, () => tasks.statusGauges()),
+      ...(collector && { emit: (event) => collector.emit(event) }),
+    },
+  });
   const leadership = createLeadership({
     client,
     namespace,

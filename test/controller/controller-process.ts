@@ -44,6 +44,7 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
   const { authority } = plane.credentials;
   const certificate = await issueCertificate(authority, {
     commonName: 'controller',
+    dnsNames: ['controller'],
     ipAddresses: ['127.0.0.1'],
     usages: ['server', 'client'],
     now: new Date(),
@@ -91,6 +92,7 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
         MAIN,
         `--kubeconfig=${await kubeconfig(account)}`,
         `--webhook-cert-path=${directory}`,
+        `--wp-status-reconciler-agent-grpc-mtls-cert-dir=${directory}`,
         `--webhook-bind-address=127.0.0.1:${webhookPort}`,
         `--metrics-bind-address=127.0.0.1:${metricsPort}`,
         `--health-probe-bind-address=127.0.0.1:${healthPort}`,
