@@ -70,7 +70,11 @@ describe('objectStore', () => {
           if (how === 'remove') model.delete(objectKey(next));
           else model.set(objectKey(next), next);
           const changes =
-            how === 'put' ? mine.put(next) : how === 'remove' ? mine.remove(next) : mine.replace([next]);
+            how === 'put'
+              ? mine.put(next)
+              : how === 'remove'
+                ? mine.remove(next)
+                : mine.replace([mine.prepare(next)]);
           for (const change of changes) {
             expect(told.has(change.key)).toBe(change.type !== 'added');
             if (change.type === 'deleted') told.delete(change.key);

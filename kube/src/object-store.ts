@@ -30,8 +30,22 @@ export interface ObjectStore<Value, IndexName extends string = never> {
   put(object: KubeObject): StoreChange<Value>[];
   /** Takes note that an object is gone. */
   remove(object: KubeObject): StoreChange<Value>[];
+  /**
+   * What {@link replace} will take of an object, which needs not be held until then. Nothing but that may be taken in
+   * between.
+   */
+  prepare(object: KubeObject): PreparedObject<Value>;
   /** Takes all objects that there are; whatever else was known is gone. */
-  replace(objects: Iterable<KubeObject>): StoreChange<Value>[];
+  replace(objects: Iterable<PreparedObject<Value>>): StoreChange<Value>[];
+}
+
+/** An object that is to be taken. */
+export interface PreparedObject<Value> {
+  readonly key: string;
+  readonly outcome:
+    | { readonly kind: 'unchanged' }
+    | { readonly kind: 'transformed'; readonly entry: Entry<Value> | undefined }
+    | { readonly kind: 'refused'; readonly object: KubeObject; readonly error: unknown };
 }
 
 interface Entry<Value> {
@@ -89,21 +103,32 @@ export function objectStore<Value, IndexName extends string = never>(
     return [{ type: 'deleted', key, value: known.value }];
   }
 
-  function put(object: KubeObject): StoreChange<Value>[] {
+  function prepare(object: KubeObject): PreparedObject<Value> {
     const key = objectKey(object);
     const { uid, resourceVersion } = object.metadata;
     const known = entries.get(key);
     const isSame = known !== undefined && known.uid === uid;
-    if (isSame && resourceVersion !== undefined && known.resourceVersion === resourceVersion) return [];
-    let next: Entry<Value> | undefined;
+    if (isSame && resourceVersion !== undefined && known.resourceVersion === resourceVersion)
+      return { key, outcome: { kind: 'unchanged' } };
     try {
-      next = entryOf(object);
+      return { key, outcome: { kind: 'transformed', entry: entryOf(object) } };
     } catch (error) {
+      return { key, outcome: { kind: 'refused', object, error } };
+    }
+  }
+
+  function take({ key, outcome }: PreparedObject<Value>): StoreChange<Value>[] {
+    if (outcome.kind === 'unchanged') return [];
+    const known = entries.get(key);
+    if (outcome.kind === 'refused') {
+      const { object, error } = outcome;
       onRefused?.(object, error);
       // Nothing may be said of a new object by what was known of the one before it.
-      return isSame ? [] : drop(key);
+      return known?.uid === object.metadata.uid ? [] : drop(key);
     }
+    const { entry: next } = outcome;
     if (next === undefined) return drop(key);
+    const isSame = known !== undefined && known.uid === next.uid;
     const gone = isSame ? [] : drop(key);
     if (isSame) unlist(key, known);
     entries.set(key, next);
@@ -132,14 +157,15 @@ export function objectStore<Value, IndexName extends string = never>(
         return entry === undefined ? [] : [entry.value];
       });
     },
-    put,
+    put: (object) => take(prepare(object)),
+    prepare,
     remove: (object) => drop(objectKey(object)),
     replace(objects) {
       const present = new Set<string>();
       const changes: StoreChange<Value>[] = [];
       for (const object of objects) {
-        present.add(objectKey(object));
-        changes.push(...put(object));
+        present.add(object.key);
+        changes.push(...take(object));
       }
       const absent = [...entries.keys()].filter((key) => !present.has(key));
       return [...absent.flatMap(drop), ...changes];

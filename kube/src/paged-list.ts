@@ -5,33 +5,44 @@ import { isJsonObject, isKubeObject, type KubeObject } from './kube-object.ts';
 
 const PAGE_OBJECTS = 500;
 
-export interface ListedObjects {
-  readonly objects: readonly KubeObject[];
+export interface ListedObjects<Kept = KubeObject> {
+  /** What is kept of each. */
+  readonly objects: readonly Kept[];
   /** From which a watch goes on. */
   readonly resourceVersion: string;
   /** Entries that are no objects with a name. */
   readonly malformed: number;
 }
 
+export interface ListRequest {
+  readonly path: string;
+  readonly query: Readonly<Record<string, QueryValue>>;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Lists all objects of a path, 500 at a time, as of one moment. When that moment gets too old between two pages, all
  * are asked for in one answer, so that a large list on a busy server still ends.
  *
+ * @param keep what is kept of an object; the whole, where left out
  * @throws ApiError, ConnectionError; MalformedListError when the answer is no list
  */
+export async function pagedList(client: ApiClient, request: ListRequest): Promise<ListedObjects>;
+export async function pagedList<Kept>(
+  client: ApiClient,
+  request: ListRequest,
+  keep: (object: KubeObject) => Kept,
+): Promise<ListedObjects<Kept>>;
 export async function pagedList(
   client: ApiClient,
-  request: {
-    readonly path: string;
-    readonly query: Readonly<Record<string, QueryValue>>;
-    readonly signal?: AbortSignal;
-  },
-): Promise<ListedObjects> {
+  request: ListRequest,
+  keep: (object: KubeObject) => unknown = (object) => object,
+): Promise<ListedObjects<unknown>> {
   try {
-    return await list(client, request, PAGE_OBJECTS);
+    return await list(client, request, keep, PAGE_OBJECTS);
   } catch (error) {
     if (!isGone(error)) throw error;
-    return await list(client, request, undefined);
+    return await list(client, request, keep, undefined);
   }
 }
 
@@ -45,10 +56,11 @@ export class MalformedListError extends Error {
 
 async function list(
   client: ApiClient,
-  { path, query, signal }: Parameters<typeof pagedList>[1],
+  { path, query, signal }: ListRequest,
+  keep: (object: KubeObject) => unknown,
   limit: number | undefined,
-): Promise<ListedObjects> {
-  const objects: KubeObject[] = [];
+): Promise<ListedObjects<unknown>> {
+  const objects: unknown[] = [];
   let malformed = 0;
   let continueToken: string | undefined;
   for (;;) {
@@ -63,7 +75,7 @@ async function list(
     }
     // A list of nothing may say so by null.
     for (const item of Array.isArray(items) ? (items as unknown[]) : []) {
-      if (isKubeObject(item)) objects.push(item);
+      if (isKubeObject(item)) objects.push(keep(item));
       else malformed++;
     }
     const next = metadata['continue'];

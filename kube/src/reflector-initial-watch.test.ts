@@ -11,6 +11,7 @@ import { objectStore, type ObjectStore } from './object-store.ts';
 import { type Reflector, reflector } from './reflector.ts';
 
 const THINGS = { group: '', version: 'v1', plural: 'things' };
+const LAST_OF_5 = { resourceVersion: '5', annotations: { 'k8s.io/initial-events-end': 'true' } };
 
 let server: FakeApiServer | undefined;
 let running: Reflector | undefined;
@@ -75,6 +76,38 @@ describe('first objects that come by a watch', () => {
     await mine.synced;
     expect(store.get('shop/half')).toBeUndefined();
     expect(changes).toEqual(['added shop/a', 'added shop/b']);
+  });
+
+  it('are transformed as they come, so that nobody holds them whole until the last', async () => {
+    let end: (() => void) | undefined;
+    const fake = await startFakeApiServer((request) => {
+      const send = request.watch();
+      for (const name of ['a', 'refused', 'a']) send('ADDED', fakeObject(name, 5));
+      end = () => send('BOOKMARK', { metadata: LAST_OF_5 });
+    });
+    server = fake;
+    const transformed: string[] = [];
+    const refused: string[] = [];
+    const store = objectStore<string>({
+      transform({ metadata: { name } }) {
+        transformed.push(name);
+        if (name === 'refused') throw new Error('no');
+        return name.toUpperCase();
+      },
+      onRefused: ({ metadata: { name } }) => refused.push(name),
+    });
+    const mine = reflector<string>({
+      ...{ client: fake.client, resource: THINGS, store, onChange: () => undefined },
+    });
+    running = mine;
+    mine.start();
+    await vi.waitFor(() => expect(transformed).toEqual(['a', 'refused', 'a']));
+    expect([store.size, refused]).toEqual([0, []]);
+    end?.();
+    await mine.synced;
+    expect([...store.entries()]).toEqual([['shop/a', 'A']]);
+    expect(refused).toEqual(['refused']);
+    expect(transformed).toHaveLength(3);
   });
 
   it('asked for again after 410, delete nothing while they are under way', async () => {

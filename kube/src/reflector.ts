@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient, QueryValue } from './api-client.ts';
 import { ApiError, isGone } from './api-error.ts';
 import { backOffMs, type BackOffSettings } from './back-off.ts';
-import { type KubeObject, objectKey } from './kube-object.ts';
-import type { ObjectStore, StoreChange } from './object-store.ts';
+import { objectKey } from './kube-object.ts';
+import type { ObjectStore, PreparedObject, StoreChange } from './object-store.ts';
 import { pagedList } from './paged-list.ts';
 import { newCounters, type ReflectorCounters } from './reflector-counters.ts';
 import { collectionPath, type Resource } from './resource-path.ts';
@@ -93,7 +93,7 @@ export function reflector<Value, IndexName extends string = never>(
     }
   }
 
-  function takeAll(objects: Iterable<KubeObject>, version: string): void {
+  function takeAll(objects: Iterable<PreparedObject<Value>>, version: string): void {
     tell(store.replace(objects));
     resourceVersion = version;
     heardAtMs = listedAtMs = performance.now();
@@ -102,13 +102,14 @@ export function reflector<Value, IndexName extends string = never>(
   }
 
   async function list(): Promise<void> {
-    const listed = await pagedList(client, { path, query: selectors, signal: stopping.signal });
+    const request = { path, query: selectors, signal: stopping.signal };
+    const listed = await pagedList(client, request, (object) => store.prepare(object));
     counters.malformed += listed.malformed;
     takeAll(listed.objects, listed.resourceVersion);
   }
 
-  /** @param initial collects the objects that the server sends first; undefined when the store has them */
-  async function follow(initial: Map<string, KubeObject> | undefined): Promise<void> {
+  /** @param initial collects what is kept of the objects that the server sends first; undefined when the store has it */
+  async function follow(initial: Map<string, PreparedObject<Value>> | undefined): Promise<void> {
     counters.watches++;
     const query = {
       ...selectors,
@@ -136,7 +137,7 @@ export function reflector<Value, IndexName extends string = never>(
         }
       } else if (collecting !== undefined) {
         if (type === 'DELETED') collecting.delete(objectKey(object));
-        else collecting.set(objectKey(object), object);
+        else collecting.set(objectKey(object), store.prepare(object));
       } else {
         counters.events++;
         tell(type === 'DELETED' ? store.remove(object) : store.put(object));
@@ -149,7 +150,7 @@ export function reflector<Value, IndexName extends string = never>(
     if (timings.resyncMs > 0 && performance.now() - listedAtMs >= timings.resyncMs)
       resourceVersion = undefined;
     if (resourceVersion === undefined && listsAsWatch) {
-      const initial = new Map<string, KubeObject>();
+      const initial = new Map<string, PreparedObject<Value>>();
       try {
         await follow(initial);
         return;

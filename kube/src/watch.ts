@@ -6,7 +6,7 @@ import { isJsonObject, isKubeObject, type KubeObject } from './kube-object.ts';
 /** etcd holds objects of 1.5 MiB; a line beyond this is no event. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** How long events may be read before other work gets its turn. */
-const TURN_MS = 8;
+const TURN_MS = 4;
 const NEWLINE = 0x0a;
 
 /** One change that the API server tells, in its order. */

@@ -1,5 +1,6 @@
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
+import { objectKey } from '@runtime-enforcer/kube/kube-object';
 import { objectStore, type ObjectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
 import type { ReflectorCounters } from '@runtime-enforcer/kube/reflector-counters';
@@ -8,7 +9,7 @@ import type { Logger } from '../nri/handlers.ts';
 import { createPacer } from '../policies/paced.ts';
 import { createPathSharing } from '../policies/path-sharing.ts';
 import type { LoadedPolicies } from '../policies/policy-table.ts';
-import { keepPolicyObject, readPolicyObject, WORKLOAD_POLICIES, type PolicyObject } from './policy-object.ts';
+import { keepPolicyObject, WORKLOAD_POLICIES, type PolicyObject } from './policy-object.ts';
 
 /** All policies are asked for and compared anew when the last whole list is so old and its watch ends. */
 const RESYNC_MS = 3_600_000;
@@ -64,7 +65,7 @@ export function createPolicyWatch(parts: {
 
   const store: ObjectStore<PolicyObject, 'promotedFrom'> = objectStore<PolicyObject, 'promotedFrom'>({
     transform: (object) =>
-      keepPolicyObject(object, store.get(`${object.metadata.namespace ?? ''}/${object.metadata.name}`)),
+      keepPolicyObject(object, store.get(objectKey(object)), (policy) => sharing.shared(policy)),
     indexes: {
       promotedFrom: ({ namespace, promotedFrom }) =>
         promotedFrom === undefined ? [] : [`${namespace}/${promotedFrom}`],
@@ -78,18 +79,13 @@ export function createPolicyWatch(parts: {
       await effect.remove(key);
       return;
     }
-    const { generation } = object;
-    if (object.policy === undefined) {
-      const read = readPolicyObject(object);
-      if (!read.ok) {
-        await effect.refuse(key, read.problem, { generation });
-        return;
-      }
-      object.policy = sharing.shared(read.policy);
-      object.spec = undefined;
+    const { generation, reading } = object;
+    if (!reading.ok) {
+      await effect.refuse(key, reading.problem, { generation });
+      return;
     }
-    taken.set(key, object.policy);
-    await effect.apply(object.policy, { generation });
+    taken.set(key, reading.policy);
+    await effect.apply(reading.policy, { generation });
   };
 
   /** Looks at one policy until nothing is new; others do not wait for it. */
