@@ -6,7 +6,19 @@ import { figureLine, judge, type Measured } from './figure.ts';
 const USAGE_EXIT_CODE = 2;
 /** What is measured; other files do not change a figure. */
 const MEASURED_FOLDERS = [
-  ...['api', 'agent', 'bpf', 'certs', 'kube', 'kubectl-plugin', 'proto', 'rpc', 'telemetry', 'test'],
+  ...[
+    'api',
+    'agent',
+    'bpf',
+    'certs',
+    'controller',
+    'kube',
+    'kubectl-plugin',
+    'proto',
+    'rpc',
+    'telemetry',
+    'test',
+  ],
   'package-lock.json',
 ];
 
@@ -27,6 +39,7 @@ const BENCHES: readonly {
   { name: 'nri', load: async () => (await import('./nri.ts')).benchNri },
   { name: 'agent', load: async () => (await import('./agent.ts')).benchAgent },
   { name: 'journal', partOf: 'agent', load: async () => (await import('./journal.ts')).benchJournal },
+  { name: 'controller', load: async () => (await import('./controller.ts')).benchController },
   { name: 'rss', load: async () => (await import('./rss.ts')).benchRss },
   { name: 'plugin', load: async () => (await import('./plugin.ts')).benchPlugin },
 ];
