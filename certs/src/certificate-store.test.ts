@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { type CertifiedKey, createAuthority, issueCertificate } from './authority.ts';
 import { type CertificateStoreOptions, certificateStore } from './certificate-store.ts';
 import type { KeyPairFiles } from './key-pair.ts';
+import { placeholderPair } from './placeholder-pair.ts';
 
 const HOUR_MS = 3_600_000;
 const now = new Date();
@@ -50,6 +51,26 @@ function openStore(options: Partial<CertificateStoreOptions> = {}) {
 }
 
 describe('certificateStore', () => {
+  it('stands on a placeholder that nobody trusts until there is a pair, and says why', async () => {
+    const { store, refused } = openStore({ placeholder: async () => await placeholderPair(now), pollMs: 20 });
+    const pairs: string[] = [];
+    store.onChange(({ certificate }) => pairs.push(certificate));
+    await store.start();
+    expect(store.current().authorities).not.toBe(authority.certificate);
+    expect(refused).toEqual([expect.stringContaining('tls.crt')]);
+    await swap(files(first));
+    await vi.waitFor(() => expect(store.current().certificate).toBe(first.certificate));
+    expect(pairs).toEqual([first.certificate]);
+  });
+
+  it('needs no placeholder where there is a pair', async () => {
+    await swap(files(first));
+    const placeholder = vi.fn(async () => await placeholderPair(now));
+    const { store } = openStore({ placeholder });
+    await store.start();
+    expect([store.current().certificate, placeholder.mock.calls.length]).toEqual([first.certificate, 0]);
+  });
+
   it('reads the pair and its end', async () => {
     await swap(files(first));
     const { store } = openStore();

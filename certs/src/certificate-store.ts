@@ -13,6 +13,8 @@ export interface CertificateStoreOptions {
   readonly names?: CertificateFileNames;
   /** Called for each read that gave no usable pair; the last good pair stays in use. */
   readonly onRefused: (error: unknown) => void;
+  /** Makes what stands in until the first usable pair, for a program whose other work must not wait for it. */
+  readonly placeholder?: () => Promise<KeyPair>;
   /** Milliseconds between reads besides those that the file system's notices cause; 10,000 when left out. */
   readonly pollMs?: number;
   readonly now?: () => Date;
@@ -22,7 +24,7 @@ export interface CertificateStoreOptions {
 export interface CertificateStore {
   /**
    * Reads the directory for the first time and follows it from then on.
-   * @throws CertificateError when there is no usable pair yet; the store is not started then
+   * @throws CertificateError when there is no usable pair yet and no placeholder; the store is not started then
    */
   start(): Promise<void>;
   stop(): void;
@@ -39,7 +41,7 @@ export interface CertificateStore {
 
 /** See {@link CertificateStore}. A broken, half-written or mismatched new pair never replaces a good one. */
 export function certificateStore(options: CertificateStoreOptions): CertificateStore {
-  const { directory, names, onRefused, pollMs = POLL_MS, now = () => new Date() } = options;
+  const { directory, names, onRefused, placeholder, pollMs = POLL_MS, now = () => new Date() } = options;
   const listeners = new Set<(pair: KeyPair) => void>();
   let pair: KeyPair | undefined;
   let watcher: FSWatcher | undefined;
@@ -116,7 +118,8 @@ export function certificateStore(options: CertificateStoreOptions): CertificateS
 
   return {
     async start() {
-      await read();
+      if (placeholder === undefined) await read();
+      else if (!(await reload())) pair ??= await placeholder();
       follow();
     },
     stop() {

@@ -93,21 +93,34 @@ function identity({ ownPod }: ClusterOptions): AgentIdentity {
   return { pid: process.pid, pod, version: AGENT_VERSION };
 }
 
+/**
+ * The node is enforced with or without a certificate: an agent that ended for want of one would let the runtime start
+ * containers unasked. Until there is a usable pair nobody can connect.
+ */
 async function openCertificates(
   { log, stops }: RunContext,
   { grpcCertificateDirectory: directory }: ClusterOptions,
 ): Promise<CertificateStore | undefined> {
   if (directory === undefined) return undefined;
+  let isUsable = false;
   const store = certificateStore({
     directory,
     onRefused: (error) =>
-      log.error({ err: error, directory }, 'a new certificate is refused; the last good one stays in use'),
+      log.error(
+        { err: error, directory },
+        isUsable
+          ? 'a new certificate is refused; the last good one stays in use'
+          : 'there is no usable certificate in --grpc-mtls-cert-dir: the node is enforced, and no controller sees it',
+      ),
+    async placeholder() {
+      const { placeholderPair } = await import('@runtime-enforcer/certs/placeholder-pair');
+      return await placeholderPair(new Date());
+    },
   });
-  try {
-    await store.start();
-  } catch (cause) {
-    throw new CommandError(`--grpc-mtls-cert-dir ${directory}: ${describeError(cause)}`, { cause });
-  }
+  store.onChange(() => {
+    isUsable = true;
+  });
+  await store.start();
   stops.add('certificates', SERVER_STOP_MS, () => {
     store.stop();
     return Promise.resolve();
