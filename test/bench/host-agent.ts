@@ -1,24 +1,17 @@
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { build } from 'esbuild';
+import { BUILT_FILES, bundleOptions } from '../../agent/bundle-options.ts';
 import {
   startFakeRuntime,
   type FakeRuntime,
   type FakeRuntimePlugin,
 } from '@runtime-enforcer/agent/nri/fake-runtime';
 import type { NriContainer, NriPodSandbox } from '@runtime-enforcer/agent/nri/messages';
-import { REPOSITORY } from '../vm/repository.ts';
 import { sampleOf, startHostProcess } from './host-process.ts';
 
 const READY_TIMEOUT_MS = 120_000;
-const BUILT = [
-  'agent/native/build/enforcer_native.node',
-  'bpf/build/enforcer.bpf.o',
-  'bpf/build/probe.bpf.o',
-] as const;
-const BANNER =
-  "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";
 
 /** A running agent and the runtime that it is connected to. */
 export interface HostAgent {
@@ -110,32 +103,17 @@ export async function inTemporaryDirectory<T>(action: (directory: string) => Pro
 /** @returns the program; what it needs stands beside it */
 export async function bundleHostAgent(output: string): Promise<string> {
   const standIn = join(import.meta.dirname, 'host-kernel-side.ts');
+  const options = bundleOptions(output);
   await build({
-    entryPoints: {
-      agent: join(REPOSITORY, 'agent/src/main.ts'),
-      'policy-parser-worker': join(REPOSITORY, 'agent/src/standalone/policy-parser-worker.ts'),
-    },
+    ...options,
     plugins: [
+      ...(options.plugins ?? []),
       {
         name: 'host-kernel-side',
         setup: (build) => build.onResolve({ filter: /\/kernel-side\.ts$/ }, () => ({ path: standIn })),
       },
     ],
-    outdir: output,
-    outExtension: { '.js': '.mjs' },
-    tsconfig: join(REPOSITORY, 'tsconfig.json'),
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node24',
-    minifySyntax: true,
-    minifyWhitespace: true,
-    keepNames: true,
-    external: ['*.node'],
-    banner: { js: BANNER },
-    logLevel: 'silent',
   });
-  for (const file of BUILT)
-    await copyFile(join(REPOSITORY, file), join(output, file.slice(file.lastIndexOf('/') + 1)));
+  for (const file of BUILT_FILES) await copyFile(file, join(output, basename(file)));
   return join(output, 'agent.mjs');
 }
