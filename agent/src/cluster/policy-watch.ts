@@ -90,11 +90,16 @@ export function createPolicyWatch(parts: {
 
   /** Looks at one policy until nothing is new; others do not wait for it. */
   const work = async (key: string, hurried: Promise<void>): Promise<void> => {
-    while (changed.has(key)) {
-      await Promise.race([turn(), hurried]);
-      changed.delete(key);
-      if (isStopped) return;
-      await bring(key);
+    try {
+      while (changed.has(key)) {
+        await Promise.race([turn(), hurried]);
+        changed.delete(key);
+        if (isStopped) return;
+        await bring(key);
+      }
+    } finally {
+      // In the same turn as the look at `changed`: a change that comes before the promise settles begins anew.
+      working.delete(key);
     }
   };
   const look = (key: string): void => {
@@ -102,7 +107,6 @@ export function createPolicyWatch(parts: {
     if (working.has(key)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const done = work(key, promise).finally(() => {
-      working.delete(key);
       if (isSynced && working.size === 0) loaded.resolve(undefined);
     });
     working.set(key, { done, sinceMs: performance.now(), hurry: () => resolve(undefined) });

@@ -128,6 +128,14 @@ export function createLineFile(options: {
     }
   };
 
+  const startDraining = (): void => {
+    writing ??= drain().finally(() => {
+      writing = undefined;
+      // Came after the last look at what waits.
+      if (waiting.length > 0 && !stopped) startDraining();
+    });
+  };
+
   return {
     async start() {
       try {
@@ -144,9 +152,7 @@ export function createLineFile(options: {
       }
       waiting.push(`${line}\n`);
       waitingBytes += bytes;
-      writing ??= drain().finally(() => {
-        writing = undefined;
-      });
+      startDraining();
       return true;
     },
     async stop(timeoutMs) {
