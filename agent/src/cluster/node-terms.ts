@@ -50,6 +50,8 @@ export function createNodeTerms(parts: {
   /** Pods that this one took the node over from: what restarts there, is not newer than this. */
   const predecessors = new Set<string>();
   let mayAsk = true;
+  /** Says more than that the lock is held, whichever is known first. */
+  let isRefused = false;
   let endPresent = (): Promise<void> => Promise.resolve();
 
   const keepAsking = async (owned: AbortSignal): Promise<void> => {
@@ -66,6 +68,7 @@ export function createNodeTerms(parts: {
           if (!isOwned()) log.warn({}, 'the agent of this node has not handed it over; asking again');
           break;
         case 'refused':
+          isRefused = true;
           log.warn({ reason: answer.reason }, 'the agent of this node keeps it; standing by');
           onStandby(`another agent keeps this node: ${answer.reason}; taking over when it ends`);
           return;
@@ -84,10 +87,11 @@ export function createNodeTerms(parts: {
 
   const own = async (): Promise<Pick<Ownership, 'release'>> => {
     const owned = new AbortController();
+    isRefused = false;
     const asking = mayAsk ? keepAsking(owned.signal) : Promise.resolve();
     const onWait = (sentence: string): void => {
       log.warn({}, sentence);
-      if (mayAsk) onStandby(sentence);
+      if (mayAsk && !isRefused) onStandby(sentence);
     };
     try {
       return await node.own({ signal: termination, onWait });
