@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
+import { join } from 'node:path';
 import { builtFiles } from '@runtime-enforcer/agent/built-files';
 import type { RunOptions } from '@runtime-enforcer/agent/commands/run-options';
 import { openCgroupTree } from '@runtime-enforcer/agent/containers/cgroup-tree';
@@ -13,13 +14,14 @@ import { ABI_VERSION } from '@runtime-enforcer/agent/kernel/gen/abi';
 import { createGracePeriod } from '@runtime-enforcer/agent/kernel/grace-period';
 import { DEFAULT_CAPACITY, planLoad } from '@runtime-enforcer/agent/kernel/load-plan';
 import { kernelMaps, sharedMaps } from '@runtime-enforcer/agent/kernel/maps';
-import { loadNative } from '@runtime-enforcer/agent/kernel/native';
+import { loadNative, type Native } from '@runtime-enforcer/agent/kernel/native';
+import { acquireOwnership } from '@runtime-enforcer/agent/kernel/owner-lock';
 import { createNodeSettings } from '@runtime-enforcer/agent/kernel/node-settings';
 import { pinDirectory } from '@runtime-enforcer/agent/kernel/pins';
 import { createRunningEnforcer } from '@runtime-enforcer/agent/kernel/running-enforcer';
 import type { Logger } from '@runtime-enforcer/agent/nri/handlers';
 import { createPolicyTable } from '@runtime-enforcer/agent/policies/policy-table';
-import type { OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
+import type { FitNode, OpenKernelSide } from '@runtime-enforcer/agent/node/kernel-side';
 import { replayRecords } from './record-replay.ts';
 
 /** Records per second that the kernel is to tell; none when it is not set. */
@@ -27,22 +29,31 @@ export const EVENTS_VARIABLE = 'RUNTIME_ENFORCER_BENCH_EVENTS';
 /** Where nothing is pinned. */
 const PIN_ROOT = '/run/runtime-enforcer-bench-no-pins';
 
+interface KernelSideParts {
+  readonly options: RunOptions;
+  readonly log: Logger;
+  readonly failures: (place: string) => void;
+}
+
 /**
- * Stands in for the agent's own `openKernelSide` on a machine whose kernel lets no program attach: all maps are real
- * and filled by the agent's own code, no program reads them, and records are replayed instead of read from a ring.
+ * Stands in for the agent's own `findNodeFit` on a machine whose kernel lets no program attach: all maps are real and
+ * filled by the agent's own code, no program reads them, and records are replayed instead of read from a ring. Each
+ * agent of a bench owns a node of its own.
  */
-export async function openKernelSide({
-  options,
-  log,
-  failures,
-}: {
-  options: RunOptions;
-  log: Logger;
-  failures: (place: string) => void;
-}): Promise<OpenKernelSide> {
+export function findNodeFit(parts: KernelSideParts): FitNode {
+  const native = loadNative(builtFiles().addon);
+  const lockPath = join(parts.options.stateDirectory, 'owner.lock');
+  return {
+    lockPath,
+    own: (wait) => acquireOwnership(native, lockPath, wait),
+    ownNow: () => acquireOwnership(native, lockPath),
+    open: () => open(native, parts),
+  };
+}
+
+async function open(native: Native, { options, log, failures }: KernelSideParts): Promise<OpenKernelSide> {
   const countFailure: CountFailure = failures;
-  const { addon, enforcerObject } = builtFiles();
-  const native = loadNative(addon);
+  const { enforcerObject } = builtFiles();
   const tree = await openCgroupTree(native);
   const hostMountNamespace = await readMountNamespace(process.pid);
   const facts = { hostMountNamespace, cgroupSubsystem: tree.subsystem, largeKeys: true, typedCast: true };
