@@ -109,10 +109,21 @@ it('tells a denial with a path that cannot act on a terminal, and no overflow', 
   expect(events[1]?.involvedObject['uid']).toBeUndefined();
 });
 
-it('bounds what one pod can write, and counts the rest', async () => {
+it('bounds what violations can write, for a pod and for all pods of the node, and counts the rest', async () => {
   for (let i = 0; i < 500; i++) notices.violation({ ...violation, executablePath: `/bin/${i}` });
   await notices.flush();
-  expect(events.length).toBeLessThanOrEqual(30);
+  expect(events).toHaveLength(3);
+  for (let i = 0; i < 500; i++) notices.violation({ ...violation, podName: `web-${i}` });
+  await notices.flush();
+  expect(events.length).toBeGreaterThanOrEqual(12);
+  expect(events.length).toBeLessThan(20);
   const { written, suppressed } = notices.counters();
-  expect(written + suppressed).toBe(500);
+  expect(written + suppressed).toBe(1_000);
+});
+
+it('tells why a container was refused whatever violations there are', async () => {
+  for (let i = 0; i < 500; i++) notices.violation({ ...violation, podName: `web-${i}` });
+  notices.refused?.(pod(), container, 'the policy does not exist');
+  await notices.flush();
+  expect(events.at(-1)?.reason).toBe('ContainerRefused');
 });

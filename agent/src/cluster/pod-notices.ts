@@ -8,8 +8,17 @@ import type { ContainerNotices } from '../node/runtime-handlers.ts';
 import { shownName } from '../node/shown-name.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
 import type { NodeViolation } from '../violations/node-violation.ts';
+import { createEventBudget } from './event-budget.ts';
 
 const COMPONENT = 'runtime-enforcer-agent';
+/**
+ * Events about violations are for whoever looks at a pod and wonders; everybody else reads them from the agent. A
+ * policy that fits badly makes all pods of a cluster violate it at once, which its API server must not notice.
+ */
+const VIOLATION_EVENTS = {
+  ofNode: { burst: 12, refillMs: 10_000 },
+  ofPod: { burst: 3, refillMs: 60_000 },
+};
 /** What the API server gives; a static pod's uid is a digest, of which the API server knows nothing. */
 const API_UID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -54,6 +63,9 @@ export function createPodNotices(parts: {
     uid,
   });
 
+  const mayTell = createEventBudget(VIOLATION_EVENTS);
+  let untold = 0;
+
   return {
     refused(pod: NriPodSandbox, container: NriContainer, reason) {
       note(
@@ -91,13 +103,20 @@ export function createPodNotices(parts: {
       overflow,
     }) {
       if (overflow === true) return;
+      if (!mayTell(`${namespace}/${name}`, performance.now())) {
+        untold++;
+        return;
+      }
       const what = `${quote(executablePath)} in container ${shownName(containerName)}`;
       const by = `is not allowed by policy ${shownName(policyName)}`;
       const pod = { namespace, name, uid: podUid(containerId) ?? '' };
       if (action === 'protect') note(pod, 'ExecutableDenied', `${what} ${by} and was denied.`);
       else note(pod, 'ExecutableNotAllowed', `${what} ${by}; it was not denied.`);
     },
-    counters: () => recorder.counters(),
+    counters() {
+      const { written, suppressed, lost } = recorder.counters();
+      return { written, suppressed: suppressed + untold, lost };
+    },
     flush: async () => await recorder.flush(),
     stop: async () => await recorder.stop(),
   };
