@@ -9,6 +9,7 @@ import type { Logger } from '../nri/handlers.ts';
 import { createPacer } from '../policies/paced.ts';
 import { createPathSharing } from '../policies/path-sharing.ts';
 import type { LoadedPolicies } from '../policies/policy-table.ts';
+import { createLatestWork } from './latest-work.ts';
 import { keepPolicyObject, WORKLOAD_POLICIES, type PolicyObject } from './policy-object.ts';
 
 /** All policies are asked for and compared anew when the last whole list is so old and its watch ends. */
@@ -51,16 +52,9 @@ export function createPolicyWatch(parts: {
   const sharing = createPathSharing();
   const turn = createPacer();
   const taken = new Map<string, WorkloadPolicy>();
-  /** Policies that are to be looked at again. */
-  const changed = new Set<string>();
-  const working = new Map<
-    string,
-    { readonly done: Promise<void>; readonly sinceMs: number; hurry: () => void }
-  >();
   const loaded = Promise.withResolvers<undefined>();
   const troubled = Promise.withResolvers<undefined>();
   let isSynced = false;
-  let isStopped = false;
   let trouble = '';
 
   const store: ObjectStore<PolicyObject, 'promotedFrom'> = objectStore<PolicyObject, 'promotedFrom'>({
@@ -88,29 +82,13 @@ export function createPolicyWatch(parts: {
     await effect.apply(reading.policy, { generation });
   };
 
-  /** Looks at one policy until nothing is new; others do not wait for it. */
-  const work = async (key: string, hurried: Promise<void>): Promise<void> => {
-    try {
-      while (changed.has(key)) {
-        await Promise.race([turn(), hurried]);
-        changed.delete(key);
-        if (isStopped) return;
-        await bring(key);
-      }
-    } finally {
-      // In the same turn as the look at `changed`: a change that comes before the promise settles begins anew.
-      working.delete(key);
-    }
-  };
-  const look = (key: string): void => {
-    changed.add(key);
-    if (working.has(key)) return;
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    const done = work(key, promise).finally(() => {
-      if (isSynced && working.size === 0) loaded.resolve(undefined);
-    });
-    working.set(key, { done, sinceMs: performance.now(), hurry: () => resolve(undefined) });
-  };
+  const work = createLatestWork({
+    turn,
+    bring,
+    onIdle: () => {
+      if (isSynced) loaded.resolve(undefined);
+    },
+  });
 
   const watch = reflector({
     client,
@@ -119,7 +97,7 @@ export function createPolicyWatch(parts: {
     timings: { resyncMs: RESYNC_MS, ...parts.timings },
     onChange(change) {
       if (change.type === 'updated' && change.value === change.previous) return;
-      look(change.key);
+      work.look(change.key);
     },
     onTrouble(error, waitMs) {
       troubled.resolve(undefined);
@@ -136,11 +114,11 @@ export function createPolicyWatch(parts: {
   const compare = (): number => {
     const states = table.states();
     const differing: string[] = [];
-    for (const [key] of store.entries()) if (!states.has(key) && !working.has(key)) differing.push(key);
+    for (const [key] of store.entries()) if (!states.has(key) && !work.isLooking(key)) differing.push(key);
     for (const [key, { state }] of states) {
-      if (state !== 'retained' && store.get(key) === undefined && !working.has(key)) differing.push(key);
+      if (state !== 'retained' && store.get(key) === undefined && !work.isLooking(key)) differing.push(key);
     }
-    for (const key of differing) look(key);
+    for (const key of differing) work.look(key);
     return differing.length;
   };
 
@@ -148,32 +126,26 @@ export function createPolicyWatch(parts: {
     isSynced = true;
     table.complete();
     // What an agent before had loaded, and is not there any more.
-    for (const key of table.states().keys()) if (store.get(key) === undefined) look(key);
+    for (const key of table.states().keys()) if (store.get(key) === undefined) work.look(key);
     log.info({ policies: store.size }, 'the API server told its policies');
-    if (working.size === 0) loaded.resolve(undefined);
+    if (work.isIdle) loaded.resolve(undefined);
   });
 
   return {
     start: () => watch.start(),
     async stop() {
-      isStopped = true;
+      work.end();
       await watch.stop();
-      for (const { hurry } of working.values()) hurry();
-      await Promise.all(Array.from(working.values(), ({ done }) => done));
+      await work.settled();
     },
     loaded: loaded.promise,
     troubled: troubled.promise,
     waitingFor() {
       if (!isSynced) return 'the API server has not told its policies';
-      const now = performance.now();
-      const overdue = Array.from(working.values()).filter(({ sinceMs }) => now - sinceMs > OVERDUE_MS).length;
+      const overdue = work.longerThan(OVERDUE_MS);
       return overdue === 0 ? undefined : `${overdue} policies are not loaded yet`;
     },
-    async bringUpToDate(key) {
-      const known = working.get(key);
-      known?.hurry();
-      await known?.done;
-    },
+    bringUpToDate: (key) => work.hurry(key),
     policy: (key) => taken.get(key),
     isPromoted: (namespace, proposal) =>
       store.get(`${namespace}/${proposal}`) !== undefined ||
