@@ -112,7 +112,7 @@ describe('running programs', () => {
     });
   });
 
-  it('are not all read in a container with very many cgroups', async () => {
+  it('are not all read in a container with very many cgroups', { timeout: 90_000 }, async () => {
     await run('exec sleep 1000');
     const nested = Array.from({ length: 1_100 }, (_, i) => `${example?.directory ?? ''}/n${i}`);
     for (const each of nested) mkdirSync(each);

@@ -80,9 +80,9 @@ describe('what leaves the kernel waits until no program can still come upon it',
     const { policyId } = await acquire(table, 'shop/web');
     const before = wordOf(opened.maps, policyId)?.list ?? 0;
     const applied = table.apply(examplePolicy('web', { app: ['/bin/b'] }));
+    await expect.poll(() => wordOf(opened.maps, policyId)?.list, { timeout: 10_000 }).not.toBe(before);
     await manyTurns();
     const after = wordOf(opened.maps, policyId)?.list ?? 0;
-    expect(after).not.toBe(before);
     expect([lists(before, '/bin/a'), lists(after, '/bin/b')]).toEqual([true, true]);
     await readersEnd();
     await applied;
