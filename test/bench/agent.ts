@@ -29,6 +29,9 @@ const IDLE_MS = 20_000;
 const COUNTED_MS = 60_000;
 const BYTES_PER_MIB = 1024 * 1024;
 
+/** Method and plural of a request such as `GET /api/v1/namespaces/shop/pods/web?watch=true`. */
+const RESOURCE = /^(\S+) \/(?:api|apis\/[^/]+)\/[^/]+\/(?:namespaces\/[^/]+\/)?([^/?]+)/;
+
 type Report = (figure: string, value: number, unit: string) => void;
 
 /** What the parts of this bench share. */
@@ -194,15 +197,15 @@ async function withContainers(
   }
 }
 
-/** @param requests of one minute */
+/** @param requests of one minute, each a method and a path */
 function tellRequests({ report }: Bench, when: string, requests: readonly string[]): void {
   const kinds = new Map<string, number>();
   for (const request of requests) {
-    const kind = request.replace(/\?.*$/, '');
+    const [, method = '', plural = ''] = RESOURCE.exec(request) ?? [];
+    const kind = `${method} ${plural}`;
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }
-  const often = [...kinds].sort(([, one], [, other]) => other - one).slice(0, 5);
-  printProgress(`requests: ${often.map(([kind, count]) => `${count} ${kind}`).join(', ')}`);
+  printProgress(`requests: ${Array.from(kinds, ([kind, count]) => `${count} ${kind}`).join(', ')}`);
   report(`requests_per_minute_${when}`, requests.length, '1/min');
 }
 

@@ -6,8 +6,8 @@ import { loadNative } from '@runtime-enforcer/agent/kernel/native';
 import type { NriContainer, NriPodSandbox } from '@runtime-enforcer/agent/nri/messages';
 import { containerOf, podOf } from './container-place.ts';
 
-/** Below the root of the hierarchy that the agent reads. */
-const PARENT = '/runtime-enforcer-bench';
+/** Below the root of the hierarchy that the agent reads, beside those of other runs. */
+const PARENT = `/runtime-enforcer-bench-${process.pid}`;
 
 /** A process of this machine in a cgroup and a mount namespace of its own, as the runtime tells of it. */
 export interface HostContainer {

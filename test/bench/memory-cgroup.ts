@@ -3,7 +3,8 @@ import { openCgroupTree } from '@runtime-enforcer/agent/containers/cgroup-tree';
 import { loadNative } from '@runtime-enforcer/agent/kernel/native';
 
 const V2 = -1;
-const NAME = 'runtime-enforcer-bench-agent';
+/** Beside those of other runs. */
+const NAME = `runtime-enforcer-bench-agent-${process.pid}`;
 
 /** A cgroup of its own, to which everything is charged that its process causes, in the kernel too. */
 export interface MemoryCgroup {
