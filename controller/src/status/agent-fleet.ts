@@ -1,16 +1,13 @@
-import type { NodeFacts, PolicyFacts } from '@runtime-enforcer/api/node-status';
+import type { NodeFacts } from '@runtime-enforcer/api/node-status';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { objectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
 import { PODS } from '@runtime-enforcer/kube/resource-path';
 import type { AgentClient } from '@runtime-enforcer/rpc/agent-client';
-import type { ReportedPolicy } from '@runtime-enforcer/rpc/reported';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import { type AgentPod, agentPodOf } from './agent-pod.ts';
 import { type AgentStream, agentStream, type EntryIntake } from './agent-stream.ts';
-
-/** Different states that are remembered as one object each; then the memory begins anew. */
-const MAX_INTERNED = 50_000;
+import { policyFactsPool } from './policy-facts-pool.ts';
 
 /** All agents of the cluster, each read by a stream of its own. */
 export interface AgentFleet {
@@ -52,7 +49,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   const streams = new Map<string, AgentStream>();
   const ending = new Set<Promise<void>>();
   let byNode: Map<string, AgentStream | undefined> | undefined;
-  let interned = new Map<string, PolicyFacts>();
+  const pool = policyFactsPool();
 
   const watch = reflector({
     client,
@@ -83,7 +80,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
       client: connect(pod, address),
       intake,
       onChange: changed,
-      intern,
+      pool,
       log,
     });
     streams.set(uid, stream);
@@ -96,16 +93,6 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
     streams.delete(uid);
     const ended = stream.stop().finally(() => ending.delete(ended));
     ending.add(ended);
-  }
-
-  function intern({ state, mode, message, digest }: ReportedPolicy): PolicyFacts {
-    const key = `${state} ${mode} ${digest} ${message}`;
-    const known = interned.get(key);
-    if (known !== undefined) return known;
-    if (interned.size >= MAX_INTERNED) interned = new Map();
-    const facts = { state, mode, message, digest };
-    interned.set(key, facts);
-    return facts;
   }
 
   /** While one agent takes the place of another, whoever reports speaks for the node; of two, the newer. */

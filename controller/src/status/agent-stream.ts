@@ -7,18 +7,20 @@ import type {
   NodeState,
   ReportedPage,
   ReportedPolicies,
-  ReportedPolicy,
   ReportedViolation,
 } from '@runtime-enforcer/rpc/reported';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import { acknowledgedPlace, type AcknowledgedPlace } from './acknowledged-place.ts';
 import type { AgentPod } from './agent-pod.ts';
+import type { PolicyFactsPool } from './policy-facts-pool.ts';
 
 /** A connection that breaks comes back; what the node said last counts so long. */
 const HOLD_MS = 5_000;
 /** Entries of one agent that wait to be stored; it is read on when there are fewer. */
 const MAX_OUTSTANDING = 5_000;
 const PAUSE_MS = 200;
+/** Policies of one node; more are none of ours. */
+const MAX_POLICIES = 50_000;
 
 /** What becomes of an entry that was read. `settled` is to be called when it is stored, or never will be. */
 export interface EntryIntake {
@@ -59,8 +61,7 @@ export interface AgentStreamOptions {
   readonly intake: EntryIntake;
   /** Policies about which the node says something else than before; `all`: about itself. */
   readonly onChange: (policies: Iterable<string> | 'all') => void;
-  /** One object for equal states: there is one of each policy on each node. */
-  readonly intern: (policy: ReportedPolicy) => PolicyFacts;
+  readonly pool: PolicyFactsPool;
   readonly log: Logger;
 }
 
@@ -75,7 +76,7 @@ const PROBLEMS: Readonly<Record<AgentCallProblem, string>> = {
 
 /** See {@link AgentStream}. */
 export function agentStream(options: AgentStreamOptions): AgentStream {
-  const { pod, client, intake, onChange, intern, log } = options;
+  const { pod, client, intake, onChange, pool, log } = options;
   const { nodeName } = pod;
   const stopping = new AbortController();
   let policies = new Map<string, PolicyFacts>();
@@ -103,7 +104,10 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
   function takePolicies(page: ReportedPolicies): void {
     if (page.resync) listing = new Map();
     const into = listing ?? policies;
-    for (const [key, policy] of page.policies) into.set(key, intern(policy));
+    for (const [name, policy] of page.policies) {
+      const { key, facts } = pool.take(name, policy);
+      if (into.size < MAX_POLICIES || into.has(key)) into.set(key, facts);
+    }
     for (const key of page.removed) into.delete(key);
     if (listing === undefined) onChange([...page.policies.keys(), ...page.removed]);
     if (page.more || listing === undefined) return;

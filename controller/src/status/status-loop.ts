@@ -101,9 +101,9 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     look: lookAtProposal,
     onRound: () => undefined,
   });
-  const all = (): void => {
-    for (const [key] of policies.entries()) policyRounds.add(key);
-  };
+  function* known(keys: Iterable<string>): Generator<string> {
+    for (const key of keys) if (policies.get(key) !== undefined) yield key;
+  }
 
   const entries = entryStores({
     log,
@@ -123,8 +123,9 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     ...(connect && { connect }),
     intake: entries.intake,
     onChange(changed) {
-      if (changed === 'all') all();
-      else for (const key of changed) if (policies.get(key) !== undefined) policyRounds.add(key);
+      policyRounds.addOnceQuiet(
+        changed === 'all' ? [...policies.entries()].map(([key]) => key) : known(changed),
+      );
     },
     log,
     timings,
