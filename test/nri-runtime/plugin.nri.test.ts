@@ -33,6 +33,10 @@ const CHOOSES: Record<NriVersion, boolean> = { '0.11.0': false, '0.12.5': true }
 describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
   'the plugin and the runtime side of NRI %s',
   (version) => {
+    /** What is to be seen of one version is no test of the other. */
+    const testWhere = (chooses: boolean, name: string, test: () => Promise<void>): void => {
+      if (CHOOSES[version] === chooses) it(name, test);
+    };
     let program = '';
     beforeAll(async () => {
       program = await nriRuntimeBinary(version, printProgress);
@@ -205,7 +209,7 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       };
     };
 
-    it.runIf(CHOOSES[version])('refuse a container whose answer is late, and stay together', async () => {
+    testWhere(true, 'refuse a container whose answer is late, and stay together', async () => {
       const { runtime, plugin, counts } = await inService(stuckOnce(), {
         requestTimeoutMs: SHORT_TIMEOUT_MS,
       });
@@ -216,21 +220,14 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       expect([counts['connects'], counts['disconnects']]).toEqual([1, undefined]);
     });
 
-    it.runIf(CHOOSES[version])(
-      'start a container whose answer is late where that is to fail open',
-      async () => {
-        const { runtime, plugin } = await inService(
-          stuckOnce(),
-          { requestTimeoutMs: SHORT_TIMEOUT_MS },
-          true,
-        );
-        expect(await runtime.startContainer(0)).not.toHaveProperty('error');
-        expect(runtime.log()).toContain('proceeding without it');
-        expect(plugin.connected).toBe(true);
-      },
-    );
+    testWhere(true, 'start a container whose answer is late where that is to fail open', async () => {
+      const { runtime, plugin } = await inService(stuckOnce(), { requestTimeoutMs: SHORT_TIMEOUT_MS }, true);
+      expect(await runtime.startContainer(0)).not.toHaveProperty('error');
+      expect(runtime.log()).toContain('proceeding without it');
+      expect(plugin.connected).toBe(true);
+    });
 
-    it.runIf(!CHOOSES[version])('part when the plugin answers late, and find each other again', async () => {
+    testWhere(false, 'part when the plugin answers late, and find each other again', async () => {
       const { runtime, plugin, counts } = await inService(stuckOnce(), {
         requestTimeoutMs: SHORT_TIMEOUT_MS,
       });
@@ -303,7 +300,10 @@ describe.each(Object.keys(NRI_MODULES) as NriVersion[])(
       }
       const answers = await starting;
       expect(answers.length).toBeGreaterThan(100);
-      expect(answers.filter(({ error }) => error?.includes('refused') !== true)).toEqual([]);
+      // One that meets the moment in which a connection goes is refused by a runtime that was told to.
+      expect(answers.filter(({ error }) => error === undefined)).toEqual([]);
+      const unasked = answers.filter(({ error }) => error?.includes('refused') !== true);
+      expect(unasked.length).toBeLessThanOrEqual(CHOOSES[version] ? 2 : 0);
       expect(states).toEqual([3, 3, 3]);
       expect(plugin.connected).toBe(true);
     });
