@@ -37,8 +37,9 @@ type Report = (figure: string, value: number, unit: string) => void;
 /** What the parts of this bench share. */
 interface Bench {
   readonly cluster: BenchCluster;
-  /** Starts the agent's program. */
-  readonly command: readonly string[];
+  /** The agent's program. */
+  readonly bundle: string;
+  /** Where to put a Node of its own. */
   readonly node: string;
   readonly report: Report;
 }
@@ -51,7 +52,7 @@ export async function benchAgent(report: (measured: Measured) => void): Promise<
       const bundle = await bundleHostAgent(join(directory, 'bundle'));
       const node = join(directory, 'node');
       const bench: Bench = {
-        ...{ cluster, node, command: [node, bundle] },
+        ...{ cluster, bundle, node },
         report: (name, value, unit) => report({ figure: `agent.${name}`, value, unit, kernel: release() }),
       };
       await benchIdle(bench);
@@ -104,13 +105,14 @@ async function benchLearning(bench: Bench): Promise<void> {
     for (const each of made) containers.push(await bench.cluster.deploy(each));
     await inTemporaryDirectory(async (directory) => {
       const { requests } = bench.cluster;
-      const before = requests.length;
       const agent = await startClusterHostAgent({
-        ...{ directory, command: bench.command, policies: SOME_POLICIES },
+        ...{ directory, command: [process.execPath, bench.bundle], policies: SOME_POLICIES },
         running: containers.slice(0, RUNNING),
         access: await bench.cluster.access(directory, 'counted'),
         env: { [EVENTS_VARIABLE]: String(EVENTS_PER_SECOND) },
       });
+      // Within this minute the workloads are looked up, and their proposals made and filled.
+      const before = requests.length;
       const control = await startEchoControl(directory);
       try {
         await delay(COUNTED_MS);
@@ -150,7 +152,7 @@ async function benchManyPolicies(bench: Bench): Promise<void> {
  * another cgroup has read would be charged there.
  */
 async function withCharged(
-  { cluster, command, node, report }: Bench,
+  { cluster, bundle, node, report }: Bench,
   options: Omit<Parameters<typeof startClusterHostAgent>[0], 'directory' | 'command' | 'access'> & {
     readonly way: 'counted' | 'direct';
   },
@@ -161,7 +163,7 @@ async function withCharged(
     const cgroup = await createMemoryCgroup();
     try {
       const agent = await startClusterHostAgent({
-        ...{ ...options, directory, command: [...cgroup.enter, ...command] },
+        ...{ ...options, directory, command: [...cgroup.enter, node, bundle] },
         access: await cluster.access(directory, options.way),
       });
       try {

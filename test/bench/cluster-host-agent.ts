@@ -54,7 +54,7 @@ export async function startClusterHostAgent(options: {
     running.map(({ pod }) => pod),
     running.map(({ container }) => ({ ...container, state: 'running' })),
   );
-  // Told below, when the agent has said why it did not come.
+  // Told below.
   served.catch(() => undefined);
   const loaded = Promise.withResolvers<undefined>();
   const keys = new Set<string>();
@@ -82,8 +82,7 @@ export async function startClusterHostAgent(options: {
     await runtime.close();
   };
   try {
-    await agent.ready();
-    const plugin = await served;
+    const [plugin] = await Promise.all([served, agent.ready()]);
     await untilReady(probePort);
     await Promise.race([
       loaded.promise,

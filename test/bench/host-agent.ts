@@ -44,7 +44,7 @@ export async function startHostAgent(options: {
   const socketPath = join(directory, 'nri.sock');
   const runtime = await startFakeRuntime({ socketPath });
   const served = serveAgent(runtime, options.pods ?? [], options.containers ?? []);
-  // Told below, when the agent has said why it did not come.
+  // Told below.
   served.catch(() => undefined);
   const agent = startHostProcess({
     command: [
@@ -62,8 +62,7 @@ export async function startHostAgent(options: {
     await runtime.close();
   };
   try {
-    await agent.ready();
-    const plugin = await served;
+    const [plugin] = await Promise.all([served, agent.ready()]);
     const { port = 0 } = await agent.line('metrics are served');
     return {
       plugin,
