@@ -9,6 +9,11 @@ import { type AgentPod, agentPodOf } from './agent-pod.ts';
 import { type AgentStream, agentStream, type EntryIntake } from './agent-stream.ts';
 import { policyFactsPool } from './policy-facts-pool.ts';
 
+/** Agents that are asked for the first time at once: handshakes and first listings of a thousand would starve each other. */
+const FIRST_ASKED_AT_ONCE = 64;
+/** How long agents have for their first answer; who has none then is told to be missing, and holds up no other. */
+const FIRST_ANSWER_MS = 2_000;
+
 /** All agents of the cluster, each read by a stream of its own. */
 export interface AgentFleet {
   start(): void;
@@ -19,7 +24,7 @@ export interface AgentFleet {
   nodes(): ReadonlyMap<string, AgentStream | undefined>;
   /** What the node's agent says of a policy, or why it says nothing. */
   facts(agent: AgentStream | undefined, policy: string): NodeFacts;
-  /** Whether every agent that can be asked has reported, or was found not to answer. */
+  /** Whether every agent that can be asked has reported, or did not answer in time. */
   isSettled(): boolean;
   /** Tells every agent what is stored by now. */
   acknowledge(): Promise<void>;
@@ -48,6 +53,9 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   /** By the pod's uid. */
   const streams = new Map<string, AgentStream>();
   const ending = new Set<Promise<void>>();
+  /** Streams that wait for their start, and those whose first answer is waited for. */
+  const queued = new Set<AgentStream>();
+  const asked = new Map<AgentStream, NodeJS.Timeout>();
   let byNode: Map<string, AgentStream | undefined> | undefined;
   const pool = policyFactsPool();
 
@@ -67,6 +75,23 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
     onTrouble: (err, waitMs) => log.warn({ err, waitMs }, 'the pods of agents cannot be followed now'),
   });
 
+  function fill(): void {
+    for (const stream of queued) {
+      if (asked.size >= FIRST_ASKED_AT_ONCE) return;
+      queued.delete(stream);
+      asked.set(
+        stream,
+        setTimeout(() => answered(stream), FIRST_ANSWER_MS),
+      );
+      stream.start();
+    }
+  }
+
+  function answered(stream: AgentStream): void {
+    clearTimeout(asked.get(stream));
+    if (asked.delete(stream)) fill();
+  }
+
   function changed(policies: Iterable<string> | 'all'): void {
     if (policies === 'all') byNode = undefined;
     onChange(policies);
@@ -75,22 +100,28 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   function begin(pod: AgentPod): void {
     const { address, uid } = pod;
     if (address === undefined || connect === undefined || streams.has(uid)) return;
-    const stream = agentStream({
+    const stream: AgentStream = agentStream({
       pod,
       client: connect(pod, address),
       intake,
-      onChange: changed,
+      onChange(policies) {
+        if (stream.isReporting() || stream.hasFailed()) answered(stream);
+        changed(policies);
+      },
       pool,
       log,
     });
     streams.set(uid, stream);
-    stream.start();
+    queued.add(stream);
+    fill();
   }
 
   function end(uid: string): void {
     const stream = streams.get(uid);
     if (stream === undefined) return;
     streams.delete(uid);
+    queued.delete(stream);
+    answered(stream);
     const ended = stream.stop().finally(() => ending.delete(ended));
     ending.add(ended);
   }
@@ -121,7 +152,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
       if (agent === undefined) return { kind: 'silent', why: silentWithoutAgent(connect !== undefined) };
       return agent.isReporting() ? agent.facts(policy) : { kind: 'silent', why: agent.silence() };
     },
-    isSettled: () => [...streams.values()].every((stream) => stream.isReporting() || stream.hasFailed()),
+    isSettled: () => queued.size === 0 && asked.size === 0,
     async acknowledge() {
       await Promise.all([...streams.values()].map(async (stream) => await stream.acknowledge()));
     },

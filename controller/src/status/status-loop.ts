@@ -25,8 +25,8 @@ import { statusRounds } from './status-rounds.ts';
 import { GRACE_MS } from './violation-belief.ts';
 
 const CONCURRENCY = 16;
-/** How long agents have for their first answer; who has none then is told to be missing. */
-const FIRST_ANSWER_MS = 2_000;
+/** How long a new leader waits at most until it has asked all agents. */
+const MAX_SETTLE_MS = 30_000;
 /** How long nodes have to hear of a new policy. */
 const NEW_POLICY_MS = 10_000;
 /** After so long of refusals by the API server, other policies' entries wait no longer for this one's. */
@@ -71,6 +71,8 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
   const { metrics, emit, timings = {} } = options;
   let startedAtMs = 0;
   let isSynced = false;
+  /** Before, statuses would tell of agents that have not been asked yet. */
+  let hasSettled = false;
   const newUntilMs = new Map<string, number>();
   const refusedSince = new Map<string, Failures>();
   const timers = new Set<NodeJS.Timeout>();
@@ -179,7 +181,8 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
 
   function isReady(): boolean {
     if (!isSynced) return false;
-    return fleet.isSettled() || performance.now() - startedAtMs > FIRST_ANSWER_MS;
+    hasSettled ||= fleet.isSettled() || performance.now() - startedAtMs > MAX_SETTLE_MS;
+    return hasSettled;
   }
 
   async function lookAtPolicy(key: string, signal: AbortSignal): Promise<void> {
