@@ -10,7 +10,7 @@ const FORBIDDEN = '/usr/bin/forbidden';
 /** Where the kernel preempts; where it does not, a tenth shows that nothing is skipped. */
 const FORBIDDEN_EXECS = 24_000;
 const FORBIDDEN_EXECS_UNPREEMPTED = 2_400;
-const STORM_LONGEST_S = 280;
+const STORM_LONGEST_S = 390;
 /** A storm that met no race is run again, up to so often: without a miss nothing is shown. */
 const ROUNDS_UNTIL_MISSED = 4;
 const SKIPPED_ROUND_S = 12;

@@ -6,7 +6,7 @@ import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { programPayload } from './program-payload.ts';
 
 const GUEST_BUDGET_MS = 1_500_000;
-const TEST_BUDGET_MS = 420_000;
+const TEST_BUDGET_MS = 600_000;
 /** As many as the machine has places for, unless told otherwise. */
 const GUESTS_AT_A_TIME = 2;
 /** Only the boots whose title holds this text run. */

@@ -24,17 +24,12 @@ const BOOTS: readonly Boot[] = [
   {
     title: 'what containers may do, on Linux 6.12',
     guest: { kernel: '6.12' },
-    suites: ['pods', 'binding', 'lists', 'policy-changes', 'learning', 'attacks'],
+    suites: ['pods', 'binding', 'lists', 'policy-changes'],
   },
   {
     title: 'the life of the agent, on Linux 6.12',
     guest: { kernel: '6.12' },
     suites: ['agent-life'],
-  },
-  {
-    title: 'cgroups of version 1 and 2, on Linux 6.1',
-    guest: { kernel: '6.1', cgroups: 'hybrid' },
-    suites: ['hybrid'],
   },
 ];
 
