@@ -58,7 +58,8 @@ export function statusRounds(options: StatusRoundsOptions): StatusRounds {
       const quiet: string[] = [];
       const restless = new Map<string, number>();
       for (const [key, before] of batch) {
-        const quietFrom = Math.max(before, due.get(key) ?? 0);
+        const again = due.get(key);
+        const quietFrom = again === undefined || again === 0 ? (again ?? before) : Math.max(before, again);
         due.delete(key);
         if (looked.has(key)) due.set(key, quietFrom);
         else if (quietFrom <= now || now >= patienceEnd) quiet.push(key);
