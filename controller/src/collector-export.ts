@@ -1,8 +1,8 @@
+import { openCollectorTls } from '@runtime-enforcer/telemetry/collector-tls';
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import { createLogExport, type LogExport } from '@runtime-enforcer/telemetry/log-export';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
-import { tlsFromFiles, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
-import type { OtlpOptions } from './options.ts';
+import type { OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
 import { STATUS_SCOPE } from './status/policy-events.ts';
 import { CONTROLLER_VERSION } from './version.ts';
 
@@ -15,23 +15,8 @@ export interface CollectorExport extends Pick<LogExport, 'emit'> {
 
 /** @throws Error naming the flag */
 export async function collectorExport(otlp: OtlpOptions, log: Logger): Promise<CollectorExport> {
-  const { endpoint, protocol, caFile, clientCertificateFile, clientKeyFile } = otlp;
-  let tls: TlsSource | undefined;
-  if (caFile !== undefined || clientCertificateFile !== undefined) {
-    try {
-      tls = await tlsFromFiles(
-        {
-          ...(caFile !== undefined && { authorities: caFile }),
-          ...(clientCertificateFile !== undefined && { certificate: clientCertificateFile }),
-          ...(clientKeyFile !== undefined && { key: clientKeyFile }),
-        },
-        (err) =>
-          log.error({ err }, 'new files for the collector are refused; the last good ones stay in use'),
-      );
-    } catch (cause) {
-      throw new Error(`--otlp-ca-cert or --otlp-client-cert: ${describeError(cause)}`, { cause });
-    }
-  }
+  const { endpoint, protocol } = otlp;
+  const tls = await openCollectorTls(otlp, log);
   try {
     const exporter = createLogExport({
       target: { protocol, endpoint, ...(tls && { tls }) },

@@ -5,6 +5,7 @@ import {
 import { LEASE_TIMINGS, type LeaseTimings } from '@runtime-enforcer/kube/lease-elector';
 import { parseLabelSelector } from '@runtime-enforcer/kube/label-selector-text';
 import { LOG_LEVELS, type LogLevel } from '@runtime-enforcer/telemetry/logger';
+import { OTLP_PROTOCOLS, type OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
 import { UNKNOWN_POLICY_ACTIONS, type UnknownPolicyAction } from './admission/policy-label.ts';
 import {
   type Address,
@@ -17,8 +18,6 @@ import {
   UsageError,
   wordOf,
 } from './flags.ts';
-
-const OTLP_PROTOCOLS = ['grpc', 'http/protobuf'] as const;
 
 /** The flags of the controller. Names and defaults that the public reference has are its. */
 export const FLAGS = {
@@ -136,14 +135,6 @@ export interface ControllerOptions {
 export interface CertificatePlace {
   readonly directory: string;
   readonly names: CertificateFileNames;
-}
-
-export interface OtlpOptions {
-  readonly endpoint: string;
-  readonly protocol: (typeof OTLP_PROTOCOLS)[number];
-  readonly caFile?: string;
-  readonly clientCertificateFile?: string;
-  readonly clientKeyFile?: string;
 }
 
 /** Reads the command line and the environment. @throws UsageError */

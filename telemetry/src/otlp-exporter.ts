@@ -3,10 +3,8 @@ import { credentials, type ChannelCredentials } from '@grpc/grpc-js';
 import { OTLPLogExporter as GrpcLogExporter } from '@opentelemetry/exporter-logs-otlp-grpc';
 import { OTLPLogExporter as HttpLogExporter } from '@opentelemetry/exporter-logs-otlp-proto';
 import type { LogRecordExporter } from '@opentelemetry/sdk-logs';
+import type { OtlpProtocol } from './otlp-options.ts';
 import type { TlsMaterial, TlsSource } from './tls-source.ts';
-
-export const OTLP_PROTOCOLS = ['grpc', 'http/protobuf'] as const;
-export type OtlpProtocol = (typeof OTLP_PROTOCOLS)[number];
 
 /** Where records go. */
 export interface OtlpTarget {

@@ -11,11 +11,8 @@ import { objectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector } from '@runtime-enforcer/kube/reflector';
 import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import {
-  installCustomResources,
-  WORKLOAD_POLICIES,
-  WORKLOAD_POLICY_PROPOSALS,
-} from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { freePorts } from '../cluster/port.ts';
 import {
   CONTROLLER_NAMESPACE,

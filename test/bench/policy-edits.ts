@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { objectPath } from '@runtime-enforcer/kube/resource-path';
-import { WORKLOAD_POLICIES } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { BenchCluster } from './bench-cluster.ts';
 import type { LogLine } from './host-process.ts';
 import { WORKLOAD_CONTAINER, WORKLOAD_NAMESPACE, workloadLists } from './workload.ts';

@@ -3,7 +3,8 @@ import { collectionPath, objectPath, type Resource } from '@runtime-enforcer/kub
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from './custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 import { testedKubernetesMinor } from './kubernetes-binary.ts';
 
 const NAMESPACE = 'shop';

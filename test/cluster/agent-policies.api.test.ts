@@ -4,7 +4,8 @@ import { createPolicyWatch, type PolicyWatch } from '@runtime-enforcer/agent/clu
 import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type ControlPlane, type ServiceAccountClient, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from './custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 const NAMESPACE = 'shop';

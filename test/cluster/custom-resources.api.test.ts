@@ -8,7 +8,8 @@ import { ApiError } from '@runtime-enforcer/kube/api-error';
 import { collectionPath, type Resource } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 
 const OBJECTS = 400;
 const JUDGED_AT_ONCE = 8;

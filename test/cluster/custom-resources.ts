@@ -2,20 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readCrd } from '@runtime-enforcer/api/testing/custom-resource';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { ApiError } from '@runtime-enforcer/kube/api-error';
-import type { Resource } from '@runtime-enforcer/kube/resource-path';
-import { collectionPath } from '@runtime-enforcer/kube/resource-path';
-import {
-  GROUP,
-  VERSION,
-  WORKLOAD_POLICY_PLURAL,
-  WORKLOAD_POLICY_PROPOSAL_PLURAL,
-} from '@runtime-enforcer/api/keys';
-
-export const WORKLOAD_POLICIES: Resource = { group: GROUP, version: VERSION, plural: WORKLOAD_POLICY_PLURAL };
-export const WORKLOAD_POLICY_PROPOSALS: Resource = {
-  ...WORKLOAD_POLICIES,
-  plural: WORKLOAD_POLICY_PROPOSAL_PLURAL,
-};
+import { collectionPath, type Resource } from '@runtime-enforcer/kube/resource-path';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 
 const SERVED_BUDGET_MS = 30_000;
 const SERVED_POLL_MS = 50;

@@ -20,7 +20,8 @@ export function testedKubernetesMinor(): number {
   return Number(testedKubernetesVersion().split('.')[1]);
 }
 
-export type KubernetesProgram = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet';
+export type KubernetesProgram =
+  'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubectl' | 'kubelet';
 
 const MODULE = 'k8s.io/kubernetes';
 const RECIPE = '1';

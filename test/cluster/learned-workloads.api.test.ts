@@ -9,7 +9,8 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 import { allowedIn, LEARNING_RULES, localLearner, type LocalLearner } from './local-learner.ts';
 
 const NAMESPACE = 'shop';

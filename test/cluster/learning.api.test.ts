@@ -18,7 +18,8 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, type ServiceAccountClient, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type LearnerAgent, startLearnerAgent } from './learner-agent.ts';
 import { allowedIn, FAST, LEARNING_RULES, localLearner, type LocalLearner } from './local-learner.ts';

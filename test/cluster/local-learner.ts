@@ -7,7 +7,7 @@ import type { RecordKey } from '@runtime-enforcer/agent/kernel/enforcer';
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
-import { WORKLOAD_POLICIES } from './custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { PolicyRule } from './service-account.ts';
 import { syntheticContainer, syntheticExec, type SyntheticPod } from './synthetic-exec.ts';
 

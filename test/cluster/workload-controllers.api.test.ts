@@ -4,7 +4,8 @@ import { collectionPath, objectPath, PODS, type Resource } from '@runtime-enforc
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICY_PROPOSALS } from './custom-resources.ts';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from './custom-resources.ts';
 
 const NAMESPACE = 'shop';
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };

@@ -4,7 +4,8 @@ import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { collectionPath, PODS } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { chartObjects, createAll } from './chart-objects.ts';
 

@@ -1,5 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { get } from 'node:http';
+import { get, type IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { issueCertificate } from '@runtime-enforcer/certs/authority';
@@ -35,6 +36,28 @@ export interface ControllerProcess extends ServerProcess {
   readonly healthPort: number;
   /** Resolved when it answers that it is ready. */
   ready(): Promise<void>;
+}
+
+/** Reads a controller's metrics as who has the token, or as nobody. */
+export async function readMetrics(
+  plane: ControlPlane,
+  { metricsPort }: ControllerProcess,
+  token?: string,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const answer = Promise.withResolvers<IncomingMessage>();
+  request(
+    {
+      ...{ host: '127.0.0.1', port: metricsPort, path: '/metrics', agent: false },
+      ca: plane.credentials.authority.certificate,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    },
+    answer.resolve,
+  )
+    .on('error', answer.reject)
+    .end();
+  const response = await answer.promise;
+  const chunks = (await response.toArray()) as Buffer[];
+  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() };
 }
 
 /** Installs the chart's accounts and roles, so that every controller runs with just these. */

@@ -1,5 +1,4 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +7,8 @@ import { leaseRecordOf } from '@runtime-enforcer/kube/lease-record';
 import { LEASES } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { createAll } from './chart-objects.ts';
 import {
@@ -17,6 +17,7 @@ import {
   type ControllerPlace,
   controllerPlace,
   type ControllerProcess,
+  readMetrics,
 } from './controller-process.ts';
 import { objectOf, propose } from './proposals.ts';
 
@@ -199,27 +200,7 @@ describe('metrics', () => {
   });
   afterAll(async () => await controller.stop());
 
-  async function scrape(token?: string): Promise<{ status: number; text: string }> {
-    return await new Promise((resolve, reject) => {
-      request(
-        {
-          host: '127.0.0.1',
-          port: controller.metricsPort,
-          path: '/metrics',
-          ca: plane.credentials.authority.certificate,
-          agent: false,
-          headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-        },
-        (response) => {
-          response.toArray().then((chunks) => {
-            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks as Buffer[]).toString() });
-          }, reject);
-        },
-      )
-        .on('error', reject)
-        .end();
-    });
-  }
+  const scrape = async (token?: string) => await readMetrics(plane, controller, token);
 
   it('are for those who may read them', async () => {
     const reader = await plane.serviceAccount('monitoring', 'prometheus');

@@ -6,11 +6,8 @@ import { reflector } from '@runtime-enforcer/kube/reflector';
 import { collectionPath, EVENTS, objectPath } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import {
-  installCustomResources,
-  WORKLOAD_POLICIES,
-  WORKLOAD_POLICY_PROPOSALS,
-} from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { createAll } from './chart-objects.ts';
 import { type ControllerPlace, controllerPlace, type ControllerProcess } from './controller-process.ts';

@@ -3,7 +3,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { collectionPath, objectPath, type Resource } from '@runtime-enforcer/kube/resource-path';
-import { WORKLOAD_POLICY_PROPOSALS } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 
 /** Rules that tell one proposal from another. */
 export function rulesFor(name: string): object {

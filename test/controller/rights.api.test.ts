@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { request } from 'node:https';
 import { POLICY_LABEL, PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -7,7 +6,12 @@ import { type ControlPlane, startControlPlane } from '../cluster/control-plane.t
 import { installCustomResources } from '../cluster/custom-resources.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { createAll } from './chart-objects.ts';
-import { type ControllerPlace, controllerPlace, type ControllerProcess } from './controller-process.ts';
+import {
+  type ControllerPlace,
+  controllerPlace,
+  type ControllerProcess,
+  readMetrics,
+} from './controller-process.ts';
 import { directRequest } from './direct-request.ts';
 
 const NAMESPACE = 'shop';
@@ -186,31 +190,11 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     'tokenreviews',
     async () => {
       const reader = await plane.serviceAccount('monitoring', 'prometheus');
-      return (await scrape(await readFile(reader.tokenFile, 'utf8'))) === 200;
+      const token = await readFile(reader.tokenFile, 'utf8');
+      return (await readMetrics(plane, controller, token)).status === 200;
     },
   ],
 ];
-
-async function scrape(token: string): Promise<number | undefined> {
-  return await new Promise((resolve, reject) => {
-    request(
-      {
-        host: '127.0.0.1',
-        port: controller.metricsPort,
-        path: '/metrics',
-        ca: plane.credentials.authority.certificate,
-        agent: false,
-        headers: { authorization: `Bearer ${token}` },
-      },
-      (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      },
-    )
-      .on('error', reject)
-      .end();
-  });
-}
 
 async function grant(granted: readonly Rule[]): Promise<void> {
   const { body } = await send('GET', ROLE_PATH);

@@ -9,11 +9,8 @@ import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path
 import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import {
-  installCustomResources,
-  WORKLOAD_POLICIES,
-  WORKLOAD_POLICY_PROPOSALS,
-} from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { freePorts } from '../cluster/port.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControllerPlace, controllerPlace, type ControllerProcess } from './controller-process.ts';

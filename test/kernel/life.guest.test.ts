@@ -10,35 +10,21 @@ import { OBJECTS, PROGRAMS } from './guest-files.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { native, openKernel, probe, type Kernel } from './kernel.ts';
 import { enforce, LISTED, makePlace, policyOf, type Place } from './bound-place.ts';
+import { STORM_MIN, startStorm, type StormResult } from './storm.ts';
 
 const run = promisify(execFile);
 const PIN_ROOT = '/sys/fs/bpf/life';
 const STORM_S = 12;
 /** Exit code of the guest programs when an exec was denied. */
 const DENIED = 66;
-/** What a machine that runs several guests at least does in that time. */
-const STORM_MIN = 25;
 /** More than any kernel has places for programs at one hook. */
 const PLACES_MAX = 200;
 
-interface Counts {
-  readonly ran: number;
-  readonly denied: number;
-}
+const storm = async (place: Place): Promise<StormResult> =>
+  await startStorm(place, STORM_S, '/usr/bin/forbidden', '/usr/bin/allowed');
 
-/** Execs of a forbidden and an allowed program until the time is over. */
-async function storm(place: Place): Promise<{ forbidden: Counts; allowed: Counts }> {
-  const { stdout, stderr } = await place.enter(
-    ...(['execstorm', '--seconds', String(STORM_S), '/usr/bin/forbidden', '/usr/bin/allowed'] as const),
-  );
-  const { paths } = JSON.parse(stdout.slice(stdout.lastIndexOf('{"seconds"')) || `"${stderr}"`) as {
-    paths: Record<string, Counts>;
-  };
-  const none = { ran: 0, denied: 0 };
-  return { forbidden: paths['/usr/bin/forbidden'] ?? none, allowed: paths['/usr/bin/allowed'] ?? none };
-}
-
-function expectNothingPassed({ forbidden, allowed }: { forbidden: Counts; allowed: Counts }): void {
+function expectNothingPassed(counts: StormResult): void {
+  const [forbidden, allowed] = [counts.of('/usr/bin/forbidden'), counts.of('/usr/bin/allowed')];
   strictEqual(forbidden.ran, 0);
   strictEqual(allowed.denied, 0);
   ok(forbidden.denied >= STORM_MIN && allowed.ran >= STORM_MIN, JSON.stringify({ forbidden, allowed }));

@@ -2,13 +2,12 @@ import { join } from 'node:path';
 import { runParts } from '../rings/reports-in-turn.ts';
 import type { RingReport, RunRing } from '../rings/report.ts';
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
+import { guestPlaces } from '../vm/guest-process.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { programPayload } from './program-payload.ts';
 
 const GUEST_BUDGET_MS = 1_500_000;
 const TEST_BUDGET_MS = 600_000;
-/** As many as the machine has places for, unless told otherwise. */
-const GUESTS_AT_A_TIME = 2;
 /** Only the boots whose title holds this text run. */
 const BOOT_VARIABLE = 'RUNTIME_ENFORCER_BOOT';
 /** Only the suites of this name run. */
@@ -57,7 +56,7 @@ export const run: RunRing = async (report) => {
   const boots = BOOTS.filter((boot) => boot.title.includes(title))
     .map((boot) => ({ ...boot, suites: boot.suites.filter((name) => name === (suite ?? name)) }))
     .filter(({ suites }) => suites.length > 0);
-  await runParts(boots, GUESTS_AT_A_TIME, report, async (boot, part) => await runBoot(boot, payload, part));
+  await runParts(boots, guestPlaces(), report, async (boot, part) => await runBoot(boot, payload, part));
   return report.result();
 };
 

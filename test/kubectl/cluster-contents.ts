@@ -5,7 +5,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { ApiError } from '@runtime-enforcer/kube/api-error';
 import { isKubeObject, type KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { collectionPath, objectPath, type Resource } from '@runtime-enforcer/kube/resource-path';
-import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 
 const CORE = { group: '', version: 'v1' };
 export const PODS: Resource = { ...CORE, plural: 'pods' };

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { type ClusterContents, clusterContents, violation, violationStatus } from './cluster-contents.ts';
 import { adminConfig, type PluginRunner, pluginRunner } from './plugin-runner.ts';
 

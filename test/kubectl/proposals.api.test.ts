@@ -2,11 +2,8 @@ import { PROMOTE_LABEL, PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
 import type { Promotion } from '@runtime-enforcer/controller/promotion/promotion-loop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import {
-  installCustomResources,
-  WORKLOAD_POLICIES,
-  WORKLOAD_POLICY_PROPOSALS,
-} from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import { type ClusterContents, clusterContents, startPromotion } from './cluster-contents.ts';
 import { type PluginRunner, pluginRunner } from './plugin-runner.ts';
 

@@ -1,7 +1,8 @@
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { installCustomResources, WORKLOAD_POLICIES } from '../cluster/custom-resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { installCustomResources } from '../cluster/custom-resources.ts';
 import {
   type ClusterContents,
   clusterContents,

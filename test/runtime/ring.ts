@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { runParts } from '../rings/reports-in-turn.ts';
 import type { RunRing } from '../rings/report.ts';
+import { guestPlaces } from '../vm/guest-process.ts';
 import { type GuestSuiteOptions, runGuestSuite } from '../vm/guest-suite.ts';
 import { agentPayload } from './agent-payload.ts';
 
 const GUEST_BUDGET_MS = 1_500_000;
-/** As many as the machine has places for, unless told otherwise. */
-const GUESTS_AT_A_TIME = 2;
 /** A pod takes a second in a guest that has the machine to itself, and several beside others. */
 const TEST_BUDGET_MS = 180_000;
 
@@ -40,7 +39,7 @@ export const run: RunRing = async (report) => {
   const boots = BOOTS.map((boot) => ({ ...boot, suites: boot.suites.filter((suite) => asked.has(suite)) }));
   await runParts(
     boots.filter(({ suites }) => suites.length > 0),
-    GUESTS_AT_A_TIME,
+    guestPlaces(),
     report,
     async ({ guest, suites }, part) =>
       await runGuestSuite(

@@ -54,7 +54,8 @@ export async function runGuestProcess(guest: GuestProcess): Promise<GuestEnd> {
   }
 }
 
-function guestPlaces(): number {
+/** How many guests run on this machine at a time. @throws RangeError for a variable that is no such number */
+export function guestPlaces(): number {
   const text = process.env['RUNTIME_ENFORCER_GUESTS'];
   if (text === undefined) return DEFAULT_PLACES;
   const places = Number(text);

@@ -1,9 +1,11 @@
 import { join } from 'node:path';
 import type { CertificateStore } from '@runtime-enforcer/certs/certificate-store';
+import { openCollectorTls } from '@runtime-enforcer/telemetry/collector-tls';
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
 import { createLogExport, type LogExport } from '@runtime-enforcer/telemetry/log-export';
-import { tlsFromFiles, tlsFromStore, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
-import type { ClusterOptions, OtlpOptions } from '../commands/cluster-options.ts';
+import type { OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
+import { tlsFromStore, type TlsSource } from '@runtime-enforcer/telemetry/tls-source';
+import type { ClusterOptions } from '../commands/cluster-options.ts';
 import { CommandError } from '../commands/command-error.ts';
 import type { RunContext } from '../commands/run-context.ts';
 import { AGENT_VERSION } from '../version.ts';
@@ -25,8 +27,7 @@ export async function openExport(
     cluster.grpcCertificateDirectory !== undefined &&
     otlp.caFile === join(cluster.grpcCertificateDirectory, 'ca.crt') &&
     otlp.clientCertificateFile === undefined;
-  const tls =
-    isOwn && certificates !== undefined ? tlsFromStore(certificates) : await openCollectorTls(context, otlp);
+  const tls = isOwn && certificates !== undefined ? tlsFromStore(certificates) : await tlsFor(context, otlp);
   try {
     const exporter = createLogExport({
       target: { protocol: otlp.protocol, endpoint: otlp.endpoint, ...(tls && { tls }) },
@@ -45,26 +46,15 @@ export async function openExport(
   }
 }
 
-async function openCollectorTls(
-  { log, stops }: RunContext,
-  { caFile, clientCertificateFile, clientKeyFile }: OtlpOptions,
-): Promise<TlsSource | undefined> {
-  if (caFile === undefined && clientCertificateFile === undefined) return undefined;
-  const files = {
-    ...(caFile !== undefined && { authorities: caFile }),
-    ...(clientCertificateFile !== undefined && { certificate: clientCertificateFile }),
-    ...(clientKeyFile !== undefined && { key: clientKeyFile }),
-  };
-  try {
-    const tls = await tlsFromFiles(files, (error) =>
-      log.error({ err: error }, 'new files for the collector are refused; the last good ones stay in use'),
-    );
+async function tlsFor({ log, stops }: RunContext, otlp: OtlpOptions): Promise<TlsSource | undefined> {
+  const tls = await openCollectorTls(otlp, log).catch((cause: unknown) => {
+    throw new CommandError(describeError(cause), { cause });
+  });
+  if (tls !== undefined) {
     stops.add('certificates of the collector', TLS_STOP_MS, () => {
       tls.stop();
       return Promise.resolve();
     });
-    return tls;
-  } catch (cause) {
-    throw new CommandError(`--otlp-ca-cert or --otlp-client-cert: ${describeError(cause)}`, { cause });
   }
+  return tls;
 }

@@ -1,17 +1,7 @@
 import { formatFieldError } from '@runtime-enforcer/api/field-error';
-import {
-  API_VERSION,
-  GROUP,
-  PROMOTED_FROM_LABEL,
-  VERSION,
-  WORKLOAD_POLICY_KIND,
-  WORKLOAD_POLICY_PLURAL,
-} from '@runtime-enforcer/api/keys';
+import { API_VERSION, PROMOTED_FROM_LABEL, WORKLOAD_POLICY_KIND } from '@runtime-enforcer/api/keys';
 import { parseWorkloadPolicy, type WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
-import type { Resource } from '@runtime-enforcer/kube/resource-path';
-
-export const WORKLOAD_POLICIES: Resource = { group: GROUP, version: VERSION, plural: WORKLOAD_POLICY_PLURAL };
 
 /** Errors of one policy that its state tells. */
 const MAX_ERRORS_TOLD = 3;

@@ -1,3 +1,4 @@
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { objectKey } from '@runtime-enforcer/kube/kube-object';
@@ -10,7 +11,7 @@ import { createPacer } from '../policies/paced.ts';
 import { createPathSharing } from '../policies/path-sharing.ts';
 import type { LoadedPolicies } from '../policies/policy-table.ts';
 import { createLatestWork } from './latest-work.ts';
-import { keepPolicyObject, WORKLOAD_POLICIES, type PolicyObject } from './policy-object.ts';
+import { keepPolicyObject, type PolicyObject } from './policy-object.ts';
 
 /** All policies are asked for and compared anew when the last whole list is so old and its watch ends. */
 const RESYNC_MS = 3_600_000;

@@ -1,4 +1,5 @@
 import type { LabelSelector } from '@runtime-enforcer/kube/label-selector';
+import { OTLP_PROTOCOLS, type OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
 import { LearningSelectorError, parseLearningSelector } from '../learning/learning-selector.ts';
 import { readBindAddress, type BindAddress } from './bind-address.ts';
 import { chosenWord, wholeNumberOption, type GivenOptions, type OptionSpec } from './options.ts';
@@ -7,7 +8,6 @@ import { UsageError } from './usage-error.ts';
 const DEFAULT_HEALTH_ADDRESS = ':8081';
 const DEFAULT_GRPC_PORT = 50_051;
 const MAX_PORT = 65_535;
-const OTLP_PROTOCOLS = ['grpc', 'http/protobuf'] as const;
 const TRUTH = ['true', 'false'] as const;
 
 /** Options of the agent on Kubernetes. */
@@ -101,14 +101,6 @@ export interface ClusterOptions {
   readonly journalDirectory?: string;
   readonly otlp?: OtlpOptions;
   readonly ownPod?: OwnPod;
-}
-
-export interface OtlpOptions {
-  readonly endpoint: string;
-  readonly protocol: (typeof OTLP_PROTOCOLS)[number];
-  readonly caFile?: string;
-  readonly clientCertificateFile?: string;
-  readonly clientKeyFile?: string;
 }
 
 /** The pod that the agent itself runs in. */

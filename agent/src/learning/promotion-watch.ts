@@ -1,15 +1,9 @@
-import { GROUP, PROMOTE_LABEL, VERSION, WORKLOAD_POLICY_PROPOSAL_PLURAL } from '@runtime-enforcer/api/keys';
+import { PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { POLICY_MODES } from '@runtime-enforcer/api/workload-policy';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { objectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
-import type { Resource } from '@runtime-enforcer/kube/resource-path';
-
-export const PROPOSALS: Resource = {
-  group: GROUP,
-  version: VERSION,
-  plural: WORKLOAD_POLICY_PROPOSAL_PLURAL,
-};
 
 /** Whether a proposal's label asks for its promotion: then nothing is learned into it. */
 export function isMarkedForPromotion(label: string | undefined): boolean {
@@ -38,7 +32,14 @@ export function createPromotionWatch(options: {
     transform: ({ metadata: { labels } }) => isMarkedForPromotion(labels?.[PROMOTE_LABEL]),
   });
   const watch = reflector({
-    ...{ client, resource: PROPOSALS, labelSelector: PROMOTE_LABEL, store, onTrouble, timings },
+    ...{
+      client,
+      resource: WORKLOAD_POLICY_PROPOSALS,
+      labelSelector: PROMOTE_LABEL,
+      store,
+      onTrouble,
+      timings,
+    },
     onChange: ({ key }) => onChange(key),
   });
   return {

@@ -1,16 +1,14 @@
-import { WORKLOAD_POLICY_PLURAL } from '@runtime-enforcer/api/keys';
 import type { LearnedPath } from '@runtime-enforcer/api/learned-paths';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { isAlreadyExists, isNotFound } from '@runtime-enforcer/kube/api-error';
 import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
 import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path';
 import type { OwnedWorkload } from './owner-chain.ts';
-import { PROPOSALS } from './promotion-watch.ts';
 import { newProposal, type ProposalUpdate, updatedProposal } from './proposal-object.ts';
 
 /** One name for all agents: `managedFields` has an entry for each name that ever wrote. */
 const FIELD_MANAGER = 'runtime-enforcer-agent';
-const POLICIES = { ...PROPOSALS, plural: WORKLOAD_POLICY_PLURAL };
 
 /** A proposal, and the paths that it is to list. They may grow while it is being written. */
 export interface WantedProposal {
@@ -55,7 +53,7 @@ async function change(
   let result: ProposalUpdate | 'marked' = 'marked';
   await optimisticUpdate({
     ...{ client, signal, fieldManager: FIELD_MANAGER },
-    reference: { resource: PROPOSALS, namespace: workload.namespace, name },
+    reference: { resource: WORKLOAD_POLICY_PROPOSALS, namespace: workload.namespace, name },
     change(current) {
       result = updatedProposal(current, workload, [...waiting.values()]);
       return result === 'marked' ? undefined : result.object;
@@ -70,7 +68,7 @@ async function create(
   signal: AbortSignal,
 ): Promise<ProposalUpdate> {
   const update = newProposal(name, workload, [...waiting.values()]);
-  const path = collectionPath(PROPOSALS, workload.namespace);
+  const path = collectionPath(WORKLOAD_POLICY_PROPOSALS, workload.namespace);
   const query = { fieldManager: FIELD_MANAGER };
   await client.request({ method: 'POST', path, query, body: update.object, signal });
   return update;
@@ -82,7 +80,7 @@ async function hasPolicy(
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    await client.request({ path: objectPath({ resource: POLICIES, namespace, name }), signal });
+    await client.request({ path: objectPath({ resource: WORKLOAD_POLICIES, namespace, name }), signal });
     return true;
   } catch (error) {
     if (isNotFound(error)) return false;

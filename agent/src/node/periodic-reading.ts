@@ -35,7 +35,7 @@ export function createPeriodicReading(parts: {
   log: Logger;
 }): PeriodicReading {
   const { containers, total, seen, onContainer, onRead, onFailure, log } = parts;
-  let left: { readonly container: BoundContainer; readonly total: bigint }[] = [];
+  const left: { readonly container: BoundContainer; readonly total: bigint }[] = [];
   let last: Promise<void> = Promise.resolve();
   /** Has not begun, and so serves everyone who asks now. */
   let queued: Promise<void> | undefined;
@@ -51,7 +51,7 @@ export function createPeriodicReading(parts: {
     slot > 0 && state === 'enforced' ? total(slot) : 0n;
 
   const readOnce = async (): Promise<void> => {
-    const leaving = left;
+    const leaving = [...left];
     try {
       // Totals come first: what happens later is then in the counts, never missing from them.
       const counted = [
@@ -67,7 +67,7 @@ export function createPeriodicReading(parts: {
         sliceStart = performance.now();
       }
       onRead(new Set(counted.map(({ container }) => container.containerId)));
-      left = left.slice(leaving.length);
+      left.splice(0, leaving.length);
       trouble = false;
     } catch (error) {
       fail(error);
@@ -91,7 +91,7 @@ export function createPeriodicReading(parts: {
     read,
     leave(container) {
       try {
-        left = [...left, { container, total: totalOf(container) }];
+        left.push({ container, total: totalOf(container) });
       } catch (error) {
         fail(error);
       }

@@ -3,7 +3,7 @@ import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import { objectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
 import { objectPath } from '@runtime-enforcer/kube/resource-path';
-import { WORKLOAD_POLICIES } from '../resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 
 /** Which policies exist; of each only the name is kept. */
 export interface KnownPolicies {

@@ -4,7 +4,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import { isJsonObject, type KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
-import { WORKLOAD_POLICY_PROPOSALS } from '../resources.ts';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { conditionsOf, type ProposalSummary, recordedFailure } from './proposal-summary.ts';
 
 /**

@@ -8,7 +8,7 @@ import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflect
 import { workQueue } from '@runtime-enforcer/kube/work-queue';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import type { LeaderTask } from '../leadership/leader-task.ts';
-import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '../resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { type PromotionOutcome, type PromotionResult, promotionStep } from './promotion-step.ts';
 import {
   concernedProposals,

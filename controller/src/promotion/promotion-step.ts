@@ -12,7 +12,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { ApiError, isAlreadyExists, isNotFound } from '@runtime-enforcer/kube/api-error';
 import { isKubeObject, type KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { collectionPath, objectPath, type Resource } from '@runtime-enforcer/kube/resource-path';
-import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '../resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { writeFailure } from './failure-condition.ts';
 import type { PolicySummary, ProposalSummary } from './proposal-summary.ts';
 

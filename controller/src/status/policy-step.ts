@@ -9,7 +9,7 @@ import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
 import { objectPath } from '@runtime-enforcer/kube/resource-path';
 import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
-import { WORKLOAD_POLICIES } from '../resources.ts';
+import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { AgentFleet } from './agent-fleet.ts';
 import { type BelievedBatch, believedBatches } from './believed-entries.ts';
 import { type KnownPolicy, knownPolicy, statusOf } from './known-policy.ts';

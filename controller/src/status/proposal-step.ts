@@ -9,7 +9,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import { type KubeObject, withoutManagedFields } from '@runtime-enforcer/kube/kube-object';
 import { optimisticUpdate } from '@runtime-enforcer/kube/optimistic-update';
-import { WORKLOAD_POLICY_PROPOSALS } from '../resources.ts';
+import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { type Belief, type BelievedBatch, believedBatches } from './believed-entries.ts';
 import type { PodPlaces } from './pod-places.ts';
 import type { SourceQueue, UnstoredEntry } from './unstored-entries.ts';

@@ -11,7 +11,7 @@ import {
 import type { ExportedEvent } from '@runtime-enforcer/telemetry/log-export';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import type { LeaderTask } from '../leadership/leader-task.ts';
-import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '../resources.ts';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { agentFleet } from './agent-fleet.ts';
 import type { AgentPod } from './agent-pod.ts';
 import { entryStores } from './entry-stores.ts';

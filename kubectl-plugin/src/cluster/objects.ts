@@ -1,10 +1,5 @@
 import { formatFieldError, type Parsed, quote } from '@runtime-enforcer/api/field-error';
-import {
-  GROUP,
-  VERSION,
-  WORKLOAD_POLICY_PLURAL,
-  WORKLOAD_POLICY_PROPOSAL_PLURAL,
-} from '@runtime-enforcer/api/keys';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { parseWorkloadPolicy, type WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import {
   parseWorkloadPolicyProposal,
@@ -24,18 +19,8 @@ export interface NamedResource extends Resource {
   readonly singular: string;
 }
 
-export const POLICIES: NamedResource = {
-  group: GROUP,
-  version: VERSION,
-  plural: WORKLOAD_POLICY_PLURAL,
-  singular: 'workloadpolicy',
-};
-export const PROPOSALS: NamedResource = {
-  group: GROUP,
-  version: VERSION,
-  plural: WORKLOAD_POLICY_PROPOSAL_PLURAL,
-  singular: 'workloadpolicyproposal',
-};
+export const POLICIES: NamedResource = { ...WORKLOAD_POLICIES, singular: 'workloadpolicy' };
+export const PROPOSALS: NamedResource = { ...WORKLOAD_POLICY_PROPOSALS, singular: 'workloadpolicyproposal' };
 export const PODS: NamedResource = { group: '', version: 'v1', plural: 'pods', singular: 'pod' };
 
 /** `workloadpolicy.runtimeenforcer.kubewarden.io`, as `-o name` writes it. */
