@@ -17,7 +17,7 @@ const RINGS: readonly Ring[] = [
   { name: 'static', run: runStaticRing },
   { name: 'unit', run: runUnitRing },
   { name: 'api', run: ringModule('test/cluster/ring.ts') },
-  { name: 'kubectl', run: ringModule('test/kubectl/ring.ts'), isByNameOnly: true },
+  { name: 'kubectl', run: ringModule('test/kubectl/ring.ts') },
   { name: 'controller', run: ringModule('test/controller/ring.ts'), isByNameOnly: true },
   { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
   { name: 'telemetry', run: ringModule('test/telemetry/ring.ts') },
