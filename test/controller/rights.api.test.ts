@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { POLICY_LABEL, PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
+import { ACKNOWLEDGE_ANNOTATION_PREFIX, POLICY_LABEL, PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await installCustomResources(client);
   for (const name of [NAMESPACE, ENDING]) await plane.serviceAccount(name, 'default');
   place = await controllerPlace(plane);
-  controller = await place.start();
+  controller = await place.start({ args: ['--wp-status-reconciler-update-interval=100ms'] });
   await controller.ready();
   await place.installWebhooks(controller);
   rules = (await send('GET', ROLE_PATH)).body['rules'] as readonly Rule[];
@@ -87,11 +87,11 @@ async function readerBinding(): Promise<KubeObject[]> {
   ];
 }
 
-async function policy(name: string, namespace = NAMESPACE): Promise<void> {
+async function policy(name: string, namespace = NAMESPACE, annotations: object = {}): Promise<void> {
   await send('POST', `${GROUP_PATH}/${namespace}/workloadpolicies`, {
     apiVersion: API_VERSION,
     kind: 'WorkloadPolicy',
-    metadata: { name },
+    metadata: { name, annotations },
     spec: { mode: 'monitor' },
   });
 }
@@ -108,6 +108,7 @@ async function propose(name: string, kind: 'Deployment' | 'Job', labels: object 
 }
 
 const promote = async (name: string) => await propose(name, 'Deployment', { [PROMOTE_LABEL]: 'monitor' });
+const policyPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`;
 const proposalPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicyproposals/${name}`;
 
 async function within(ask: () => Promise<boolean>): Promise<boolean> {
@@ -120,22 +121,20 @@ let next = 0;
 const fresh = () => `deploy-${++next}`;
 let ending = 0;
 
-/** What users see, by the resources of the rule without which it fails. */
+/** What users see, by the right without which it fails. */
 const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] = [
   [
     'a proposal becomes a policy',
-    'workloadpolicies',
+    'create workloadpolicies',
     async () => {
       const name = fresh();
       await promote(name);
-      return await within(
-        async () => (await send('GET', `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`)).status === 200,
-      );
+      return await within(async () => (await send('GET', policyPath(name))).status === 200);
     },
   ],
   [
     'a promoted proposal is removed',
-    'workloadpolicyproposals',
+    'delete workloadpolicyproposals',
     async () => {
       const name = fresh();
       await promote(name);
@@ -144,7 +143,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
   ],
   [
     'a proposal tells why it is not promoted',
-    'workloadpolicyproposals/status',
+    'update workloadpolicyproposals/status',
     async () => {
       const name = `deploy-${++next}-${'x'.repeat(60)}`;
       await promote(name);
@@ -152,23 +151,44 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     },
   ],
   [
-    'agents propose for Deployments, DaemonSets, ReplicaSets and StatefulSets',
-    'deployments',
-    async () => (await propose(fresh(), 'Deployment')) === 201,
-  ],
-  ['agents propose for Jobs and CronJobs', 'jobs', async () => (await propose(fresh(), 'Job')) === 201],
-  [
-    'a policy that no pod uses can be deleted',
-    'pods',
+    'the status of a policy tells how it is',
+    'update workloadpolicies/status',
     async () => {
       const name = fresh();
       await policy(name);
-      return (await send('DELETE', `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`)).status === 200;
+      return await within(async () => (await send('GET', policyPath(name))).body['status'] !== undefined);
+    },
+  ],
+  [
+    'an acknowledgement is taken off a policy when it was seen',
+    'patch workloadpolicies',
+    async () => {
+      const name = fresh();
+      await policy(name, NAMESPACE, { [`${ACKNOWLEDGE_ANNOTATION_PREFIX}1`]: 'known' });
+      return await within(async () => {
+        const { metadata } = (await send('GET', policyPath(name))).body as unknown as KubeObject;
+        return metadata.annotations?.[`${ACKNOWLEDGE_ANNOTATION_PREFIX}1`] === undefined;
+      });
+    },
+  ],
+  [
+    'agents propose for Deployments, DaemonSets, ReplicaSets and StatefulSets',
+    'get deployments',
+    async () => (await propose(fresh(), 'Deployment')) === 201,
+  ],
+  ['agents propose for Jobs and CronJobs', 'get jobs', async () => (await propose(fresh(), 'Job')) === 201],
+  [
+    'a policy that no pod uses can be deleted',
+    'list pods',
+    async () => {
+      const name = fresh();
+      await policy(name);
+      return (await send('DELETE', policyPath(name))).status === 200;
     },
   ],
   [
     'a namespace can be deleted with its policies and pods',
-    'namespaces',
+    'get namespaces',
     async () => {
       const path = `${GROUP_PATH}/${ENDING}/workloadpolicies/used-${(ending++ % 3) + 1}`;
       return (await send('DELETE', path)).status === 200;
@@ -176,7 +196,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
   ],
   [
     'Events tell of promotions',
-    'events',
+    'create events',
     async () => {
       const name = fresh();
       await promote(name);
@@ -184,10 +204,14 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
       return await within(async () => ((await send('GET', path)).body['items'] as unknown[]).length > 0);
     },
   ],
-  ['the promote label can be set', 'subjectaccessreviews', async () => (await promote(fresh())) === 201],
+  [
+    'the promote label can be set',
+    'create subjectaccessreviews',
+    async () => (await promote(fresh())) === 201,
+  ],
   [
     'metrics can be read',
-    'tokenreviews',
+    'create tokenreviews',
     async () => {
       const reader = await plane.serviceAccount('monitoring', 'prometheus');
       const token = await readFile(reader.tokenFile, 'utf8');
@@ -201,35 +225,51 @@ async function grant(granted: readonly Rule[]): Promise<void> {
   expect((await send('PUT', ROLE_PATH, { ...body, rules: granted })).status).toBe(200);
 }
 
-/** Waits until RBAC has taken in that a rule is there, or is not. */
-async function takenIn({ apiGroups, resources, verbs }: Rule, isGranted: boolean): Promise<void> {
-  const [resource = '', subresource = ''] = resources[0]?.split('/') ?? [];
+/** Waits until RBAC has taken in that the controller has a right, or has it no more. */
+async function takenIn([verb, resourcePath]: Right, isGranted: boolean): Promise<void> {
+  const [resource, subresource = ''] = resourcePath.split('/');
+  const group = rules.find(({ resources }) => resources.includes(resourcePath))?.apiGroups[0];
   const spec = {
     user: 'system:serviceaccount:runtime-enforcer:runtime-enforcer-controller',
-    resourceAttributes: { group: apiGroups[0], resource, subresource, verb: verbs[0] },
+    resourceAttributes: { group, resource, subresource, verb },
   };
-  await eventually(`RBAC has taken in the rule on ${resource}`, async () => {
+  await eventually(`RBAC has taken in the right to ${verb} ${resourcePath}`, async () => {
     const { body } = await send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
     return (body['status'] as { readonly allowed: boolean }).allowed === isGranted ? true : undefined;
   });
 }
 
-describe('without one rule of the controller', () => {
+/** A verb and a resource. */
+type Right = readonly [verb: string, resource: string];
+
+function rightOf(text: string): Right {
+  const [verb = '', resource = ''] = text.split(' ');
+  return [verb, resource];
+}
+
+const grants = ({ resources, verbs }: Rule, [verb, resource]: Right): boolean =>
+  resources.includes(resource) && verbs.includes(verb);
+
+function without(rule: Rule, [verb]: Right): Rule[] {
+  const verbs = rule.verbs.filter((each) => each !== verb);
+  // The API server takes no rule without a verb.
+  return verbs.length === 0 ? [] : [{ ...rule, verbs }];
+}
+
+describe('without one right of the controller', () => {
   it('there is a function for each rule', () => {
-    const covered = FUNCTIONS.map(([, resource]) =>
-      rules.findIndex(({ resources }) => resources.includes(resource)),
-    );
-    expect([...covered].sort((one, other) => one - other)).toEqual(rules.map((_, index) => index));
+    const rights = FUNCTIONS.map(([, right]) => rightOf(right));
+    expect(rules.filter((rule) => !rights.some((right) => grants(rule, right)))).toEqual([]);
   });
 
-  it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, resource, works) => {
-    const rule = rules.find(({ resources }) => resources.includes(resource));
-    if (rule === undefined) throw new Error(`the role has no rule on ${resource}`);
-    await grant(rules.filter((each) => each !== rule));
-    await takenIn(rule, false);
+  it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, text, works) => {
+    const right = rightOf(text);
+    expect(rules.some((rule) => grants(rule, right))).toBe(true);
+    await grant(rules.flatMap((rule) => (grants(rule, right) ? without(rule, right) : [rule])));
+    await takenIn(right, false);
     expect(await works()).toBe(false);
     await grant(rules);
-    await takenIn(rule, true);
+    await takenIn(right, true);
     expect(await works()).toBe(true);
   });
 });

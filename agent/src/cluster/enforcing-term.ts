@@ -4,7 +4,7 @@ import type { LogExport } from '@runtime-enforcer/telemetry/log-export';
 import type { ClusterOptions } from '../commands/cluster-options.ts';
 import { startStatusSocket, type RunContext } from '../commands/run-context.ts';
 import type { FitNode } from '../node/kernel-side.ts';
-import { untilReleaseMark } from '../node/release-mark.ts';
+import { releasedSentence, untilReleaseMark } from '../node/release-mark.ts';
 import { openLogJournal } from '../violations/log-journal.ts';
 import { asNodeViolation, type NodeViolation } from '../violations/node-violation.ts';
 import { violationEvent } from '../violations/violation-export.ts';
@@ -46,6 +46,7 @@ export async function enforce(term: NodeTerm, parts: TermParts): Promise<void> {
   const { context, cluster, client, certificates, exporter, daemonSet, node, health } = parts;
   const { options, log, metrics, termination } = context;
 
+  health.released = undefined;
   const kernel = await node.open();
   stops.add('kernel', KERNEL_STOP_MS, async () => {
     const release = termination.aborted && (await isToRelease(term, context, daemonSet));
@@ -78,7 +79,9 @@ export async function enforce(term: NodeTerm, parts: TermParts): Promise<void> {
   await agent.start();
   observers?.setServing(true);
   context.onReady();
-  await untilReleaseMark('set', options.stateDirectory, signal);
+  const mark = await untilReleaseMark('set', options.stateDirectory, signal);
+  // Said from here on, not only once the next term has begun: until then the parts of this one come to their end.
+  if (mark !== undefined) health.released = releasedSentence(mark);
 }
 
 /** Behind what the agent before has written. */

@@ -23,7 +23,6 @@ export async function waitReleased(term: NodeTerm, mark: ReleaseMark, parts: Ter
   health.released = sentence;
   metrics.setRole('released');
   stops.add('what is shown', SHOWN_STOP_MS, () => {
-    health.released = undefined;
     metrics.unobserve();
     return Promise.resolve();
   });

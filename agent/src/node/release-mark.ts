@@ -45,15 +45,19 @@ export function releasedSentence({ since }: ReleaseMark): string {
   return `enforcement was taken off this node by agent release${since === '' ? '' : ` at ${since}`}; agent resume brings it back`;
 }
 
-/** Waits until there is a mark, or none any more, or `signal` aborts. What cannot be read is as it was. Never rejects. */
+/**
+ * Waits until there is a mark, or none any more, or `signal` aborts; resolves with the mark there is. What cannot be read
+ * is as it was. Never rejects.
+ */
 export async function untilReleaseMark(
   is: 'set' | 'removed',
   stateDirectory: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<ReleaseMark | undefined> {
   while (!signal.aborted) {
     await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
     const mark = await readReleaseMark(stateDirectory).catch(() => 'unknown' as const);
-    if (mark !== 'unknown' && (mark !== undefined) === (is === 'set')) return;
+    if (mark !== 'unknown' && (mark !== undefined) === (is === 'set')) return mark;
   }
+  return undefined;
 }
