@@ -5,13 +5,19 @@ import {
 import { LEASE_TIMINGS, type LeaseTimings } from '@runtime-enforcer/kube/lease-elector';
 import { parseLabelSelector } from '@runtime-enforcer/kube/label-selector-text';
 import { LOG_LEVELS, type LogLevel } from '@runtime-enforcer/telemetry/logger';
-import { OTLP_PROTOCOLS, type OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
+import {
+  OTLP_PROTOCOLS,
+  type OtlpOptions,
+  OtlpOptionsError,
+  readOtlpOptions,
+} from '@runtime-enforcer/telemetry/otlp-options';
 import { UNKNOWN_POLICY_ACTIONS, type UnknownPolicyAction } from './admission/policy-label.ts';
 import {
   type Address,
   addressOf,
   durationMsOf,
   type FlagSpec,
+  type GivenFlags,
   portOf,
   readFlags,
   truthOf,
@@ -160,7 +166,7 @@ export function readControllerOptions(
   };
   const metricsDirectory = textOf('metrics-cert-path');
   const agentCertificateDirectory = textOf('wp-status-reconciler-agent-grpc-mtls-cert-dir');
-  const otlp = otlpOptions(textOf, environment);
+  const otlp = otlpOptions(flags, environment);
   const { POD_NAME: podName, POD_NAMESPACE: podNamespace } = environment;
   return {
     ...(textOf('kubeconfig') !== '' && { kubeconfig: textOf('kubeconfig') }),
@@ -235,22 +241,13 @@ function selectorOf(text: string): string {
 }
 
 function otlpOptions(
-  textOf: (name: keyof typeof FLAGS) => string,
+  flags: GivenFlags<keyof typeof FLAGS>,
   environment: Readonly<NodeJS.ProcessEnv>,
 ): OtlpOptions | undefined {
-  const from = (name: keyof typeof FLAGS, variable: string): string =>
-    textOf(name) || (environment[`OTEL_EXPORTER_OTLP_${variable}`] ?? '');
-  const endpoint = from('otlp-endpoint', 'ENDPOINT');
-  const protocol = wordOf('otlp-protocol', from('otlp-protocol', 'PROTOCOL') || 'grpc', OTLP_PROTOCOLS);
-  if (endpoint === '') return undefined;
-  const caFile = from('otlp-ca-cert', 'CERTIFICATE');
-  const clientCertificateFile = from('otlp-client-cert', 'CLIENT_CERTIFICATE');
-  const clientKeyFile = from('otlp-client-key', 'CLIENT_KEY');
-  return {
-    endpoint,
-    protocol,
-    ...(caFile && { caFile }),
-    ...(clientCertificateFile && { clientCertificateFile }),
-    ...(clientKeyFile && { clientKeyFile }),
-  };
+  try {
+    return readOtlpOptions((flag) => flags.get(flag), environment);
+  } catch (cause) {
+    if (cause instanceof OtlpOptionsError) throw new UsageError(cause.message, { cause });
+    throw cause;
+  }
 }

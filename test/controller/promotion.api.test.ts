@@ -16,9 +16,9 @@ import { markForPromotion, objectOf, propose, rulesFor } from './proposals.ts';
 const NAMESPACE = 'shop';
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 /** A process needs a second or more to start; each step of a promotion is cut in the tests beside the code. */
-/** Promotes all that the killed ones have left, also on a machine that is busy. */
-const PROMOTED_BUDGET_MS = 120_000;
 const KILLING_MS = 25_000;
+/** For promoting all that the killed ones have left, also on a machine that is busy. */
+const PROMOTED_BUDGET_MS = 120_000;
 const MIN_KILLS = 3;
 
 let plane: ControlPlane;

@@ -12,10 +12,8 @@ import {
 } from '../server/observer-server.ts';
 
 const OBSERVER_STOP_MS = 2_300;
-/** IPv4's included. */
-const ALL_ADDRESSES = '::';
-const ALL_IPV4_ADDRESSES = '0.0.0.0';
-const NO_SUCH_FAMILY: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
+/** Of both protocols where the machine has both. */
+const ALL_ADDRESSES = '';
 
 /** Serves states and reports to controllers. Rejects with a {@link CommandError} that names the port. */
 export async function serveObservers(
@@ -32,26 +30,17 @@ export async function serveObservers(
   certificates: Pick<CertificateStore, 'current' | 'onChange'>,
   sources: ObserverSources,
 ): Promise<ObserverServer> {
-  const serveAt = async (host: string): Promise<{ server: ObserverServer; port: number }> => {
-    const server = createObserverServer({
-      ...{ sources, certificates, log, host, port: grpcPort },
-      clients: new Map([
-        [grpcControllerName, 'controller'],
-        [grpcDebuggerName, 'debugger'],
-      ]),
-    });
-    return { server, port: await server.start() };
-  };
-  const { server, port } = await serveAt(ALL_ADDRESSES)
-    .catch(async (error: unknown) => {
-      // A kernel without IPv6.
-      if (!NO_SUCH_FAMILY.has((error as NodeJS.ErrnoException).code)) throw error;
-      return await serveAt(ALL_IPV4_ADDRESSES);
-    })
-    .catch((cause: unknown) => {
-      const message = `cannot serve gRPC at --grpc-port ${grpcPort}: ${describeError(cause)}`;
-      throw new CommandError(message, { cause });
-    });
+  const server = createObserverServer({
+    ...{ sources, certificates, log, host: ALL_ADDRESSES, port: grpcPort },
+    clients: new Map([
+      [grpcControllerName, 'controller'],
+      [grpcDebuggerName, 'debugger'],
+    ]),
+  });
+  const port = await server.start().catch((cause: unknown) => {
+    const message = `cannot serve gRPC at --grpc-port ${grpcPort}: ${describeError(cause)}`;
+    throw new CommandError(message, { cause });
+  });
   stops.add('gRPC server', OBSERVER_STOP_MS, () => server.stop());
   metrics.observeServer(server.counters);
   log.info({ port }, 'states and violations are served by gRPC');

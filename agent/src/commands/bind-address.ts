@@ -2,7 +2,7 @@ import { UsageError } from './usage-error.ts';
 
 /** Where a server listens. */
 export interface BindAddress {
-  /** `0.0.0.0` for all of the machine's addresses of the older protocol, `::` for all. */
+  /** Empty for all addresses of this machine, of both protocols where it has both. */
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
@@ -17,5 +17,5 @@ export function readBindAddress(option: string, text: string): BindAddress {
       `--${option} ${JSON.stringify(text)}: expected HOST:PORT, such as 127.0.0.1:9090 or [::1]:9090`,
     );
   }
-  return { host: match[1] ?? (match[2] === '' ? '0.0.0.0' : (match[2] ?? '')), port };
+  return { host: match[1] ?? match[2] ?? '', port };
 }

@@ -9,7 +9,7 @@ const read = (args: readonly string[], environment: NodeJS.ProcessEnv = IN_CLUST
 
 it('has the documented defaults', () => {
   expect(read([])).toEqual({
-    healthAddress: { host: '0.0.0.0', port: 8081 },
+    healthAddress: { host: '', port: 8081 },
     grpcPort: 50_051,
     grpcControllerName: 'controller',
     grpcDebuggerName: 'debugger',

@@ -1,5 +1,10 @@
 import type { LabelSelector } from '@runtime-enforcer/kube/label-selector';
-import { OTLP_PROTOCOLS, type OtlpOptions } from '@runtime-enforcer/telemetry/otlp-options';
+import {
+  OTLP_PROTOCOLS,
+  type OtlpOptions,
+  OtlpOptionsError,
+  readOtlpOptions,
+} from '@runtime-enforcer/telemetry/otlp-options';
 import { LearningSelectorError, parseLearningSelector } from '../learning/learning-selector.ts';
 import { readBindAddress, type BindAddress } from './bind-address.ts';
 import { chosenWord, wholeNumberOption, type GivenOptions, type OptionSpec } from './options.ts';
@@ -161,29 +166,10 @@ function readCertificateDirectory(given: GivenOptions): string | undefined {
 }
 
 function readOtlp({ values }: GivenOptions, environment: NodeJS.ProcessEnv): OtlpOptions | undefined {
-  const read = (option: string, variable: string): string | undefined => {
-    const text = values.get(option) ?? environment[`OTEL_EXPORTER_OTLP_${variable}`];
-    return text === '' ? undefined : text;
-  };
-  const asked = read('otlp-protocol', 'PROTOCOL') ?? 'grpc';
-  const protocol = OTLP_PROTOCOLS.find((known) => known === asked);
-  if (protocol === undefined) {
-    throw new UsageError(
-      `--otlp-protocol ${JSON.stringify(asked)} is not known; expected ${OTLP_PROTOCOLS.join(' or ')}`,
-    );
+  try {
+    return readOtlpOptions((flag) => values.get(flag), environment);
+  } catch (cause) {
+    if (cause instanceof OtlpOptionsError) throw new UsageError(cause.message, { cause });
+    throw cause;
   }
-  const endpoint = read('otlp-endpoint', 'ENDPOINT');
-  if (endpoint === undefined) return undefined;
-  const caFile = read('otlp-ca-cert', 'CERTIFICATE');
-  const clientCertificateFile = read('otlp-client-cert', 'CLIENT_CERTIFICATE');
-  const clientKeyFile = read('otlp-client-key', 'CLIENT_KEY');
-  if ((clientCertificateFile === undefined) !== (clientKeyFile === undefined)) {
-    throw new UsageError('--otlp-client-cert and --otlp-client-key belong together: give both, or neither');
-  }
-  return {
-    ...{ endpoint, protocol },
-    ...(caFile !== undefined && { caFile }),
-    ...(clientCertificateFile !== undefined && { clientCertificateFile }),
-    ...(clientKeyFile !== undefined && { clientKeyFile }),
-  };
 }
