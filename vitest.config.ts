@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{api,certs,kube,rpc,telemetry,agent,controller,kubectl-plugin,test}/**/*.test.ts'],
+    include: ['{api,certs,kube,rpc,telemetry,agent,controller,kubectl-plugin,images,test}/**/*.test.ts'],
     exclude: [
       '**/node_modules/**',
       '**/build/**',

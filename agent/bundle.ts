@@ -1,19 +1,6 @@
-import { copyFile, mkdir, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { build } from 'esbuild';
-import { BUILT_FILES, bundleOptions } from './bundle-options.ts';
+import { join } from 'node:path';
+import { bundleProgram } from '../images/program-bundle.ts';
+import { AGENT } from './bundled-program.ts';
 
-const OUTPUT = join(import.meta.dirname, 'dist');
-
-/**
- * Bundles the agent into `dist`, with the addon and the kernel objects beside it. A node needs this directory, Node and
- * libbpf.
- */
-async function bundleAgent(): Promise<void> {
-  await rm(OUTPUT, { recursive: true, force: true });
-  await mkdir(OUTPUT);
-  await build(bundleOptions(OUTPUT));
-  for (const file of BUILT_FILES) await copyFile(file, join(OUTPUT, basename(file)));
-}
-
-await bundleAgent();
+// A node needs this directory, Node and libbpf.
+await bundleProgram(AGENT, join(import.meta.dirname, 'dist'));

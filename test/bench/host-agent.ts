@@ -2,7 +2,8 @@ import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { build } from 'esbuild';
-import { BUILT_FILES, bundleOptions } from '../../agent/bundle-options.ts';
+import { AGENT } from '../../agent/bundled-program.ts';
+import { bundleOptions } from '../../images/program-bundle.ts';
 import {
   startFakeRuntime,
   type FakeRuntime,
@@ -102,7 +103,7 @@ export async function inTemporaryDirectory<T>(action: (directory: string) => Pro
 /** @returns the program; what it needs stands beside it */
 export async function bundleHostAgent(output: string): Promise<string> {
   const standIn = join(import.meta.dirname, 'host-kernel-side.ts');
-  const options = bundleOptions(output);
+  const options = bundleOptions(AGENT, output);
   await build({
     ...options,
     plugins: [
@@ -113,6 +114,6 @@ export async function bundleHostAgent(output: string): Promise<string> {
       },
     ],
   });
-  for (const file of BUILT_FILES) await copyFile(file, join(output, basename(file)));
+  for (const file of AGENT.builtFiles) await copyFile(file, join(output, basename(file)));
   return join(output, 'agent.mjs');
 }

@@ -1,11 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hostArchitecture } from '../../images/architecture.ts';
+import { type ImageDefaults, imageLayer, ociImage } from '../../images/oci-image.ts';
+import type { TarEntry } from '../../images/tar.ts';
 import { buildGuestPrograms, GUEST_PROGRAMS } from '../guest-programs/build.ts';
 import { cachedAsset, contentKey } from '../vm/cache.ts';
 import type { ImageTar } from '../vm/image-import.ts';
 import { printProgress, type Progress } from '../vm/progress.ts';
 import { PAUSE_IMAGE, TOOLBOX_IMAGE } from './names.ts';
-import { ociImageTar } from './oci-image.ts';
 import { toolboxLayer } from './toolbox.ts';
 
 const BUSYBOX = '/usr/bin/busybox';
@@ -25,14 +27,14 @@ export async function buildTestImages(progress: Progress = printProgress): Promi
   const images = [
     {
       ref: PAUSE_IMAGE,
-      tar: ociImageTar(PAUSE_IMAGE, [{ kind: 'file', path: 'pause', mode: 0o755, content: pause }], {
+      tar: imageTar(PAUSE_IMAGE, [{ kind: 'file', path: 'pause', mode: 0o755, content: pause }], {
         entrypoint: ['/pause'],
         path: '/',
       }),
     },
     {
       ref: TOOLBOX_IMAGE,
-      tar: ociImageTar(TOOLBOX_IMAGE, toolboxLayer(await readBusybox(), programs), {
+      tar: imageTar(TOOLBOX_IMAGE, toolboxLayer(await readBusybox(), programs), {
         command: ['/bin/sh'],
         path: CONTAINER_PATH,
       }),
@@ -50,6 +52,10 @@ export async function buildTestImages(progress: Progress = printProgress): Promi
     progress,
   );
   return images.map(({ ref }) => ({ ref, tarPath: join(directory, fileName(ref)) }));
+}
+
+function imageTar(ref: string, entries: readonly TarEntry[], defaults: ImageDefaults): Buffer {
+  return ociImage(ref, hostArchitecture(), [imageLayer(entries, 'none')], defaults).tar;
 }
 
 function fileName(ref: string): string {

@@ -1,4 +1,4 @@
-import type { TarEntry } from './tar.ts';
+import type { TarEntry } from '../../images/tar.ts';
 
 /** Where the guest programs stand in the toolbox image. */
 export const TEST_PROGRAMS = '/opt/test';
