@@ -12,7 +12,7 @@ import {
   type AcknowledgeResult,
   type PodListRequest,
 } from './observer-service.ts';
-import type { ReportedPod, ReportedPolicy } from './reported.ts';
+import type { ReportedBinding, ReportedPod, ReportedPolicy } from './reported.ts';
 
 const CALL_MS = 10_000;
 /** No node has as much: an agent that goes on is not one. */
@@ -40,6 +40,8 @@ export interface AgentClient {
   listPods(
     filter?: Partial<Pick<PodListRequest, 'namespace' | 'podName'>>,
   ): AsyncGenerator<ReportedPod, void>;
+  /** What the kernel's maps say now. An agent that is older than its caller does not know the call. */
+  listBindings(): AsyncGenerator<ReportedBinding, void>;
   /** Whether the agent says that it serves. */
   isServing(): Promise<boolean>;
   /** Ends calls under way. */
@@ -149,6 +151,12 @@ export function createAgentClient(options: AgentClientOptions): AgentClient {
         call(observerMethods.listPods, { ...request, pageToken }),
       ))
         yield* pods;
+    },
+    async *listBindings() {
+      for await (const { bindings } of pages((pageToken) =>
+        call(observerMethods.listBindings, { pageToken }),
+      ))
+        yield* bindings;
     },
     async isServing() {
       return (await call(healthMethods.check, { service: OBSERVER_SERVICE })).status === HEALTH_SERVING;

@@ -1,3 +1,4 @@
+import { bindingFromWire, bindingToWire, type WireBinding } from './binding-codec.ts';
 import { cursorFromWire, cursorToWire, type WireCursor } from './cursor-codec.ts';
 import { mappedCodec, messageCodec } from './message-codec.ts';
 import { podFromWire, podToWire, type WirePod } from './pod-codec.ts';
@@ -6,6 +7,7 @@ import { reportCodec } from './report-codec.ts';
 import {
   NO_CURSOR,
   type Cursor,
+  type ReportedBinding,
   type ReportedPod,
   type ReportedPolicy,
   type WatchCursors,
@@ -48,6 +50,16 @@ export interface PodListRequest {
 
 export interface PodListPage {
   readonly pods: readonly ReportedPod[];
+  readonly nextPageToken: string;
+}
+
+export interface BindingListRequest {
+  readonly pageToken: string;
+}
+
+export interface BindingListPage {
+  /** By rising cgroup id, then slot. */
+  readonly bindings: readonly ReportedBinding[];
   readonly nextPageToken: string;
 }
 
@@ -103,6 +115,15 @@ const podListPage = mappedCodec<
   ({ pods, nextPageToken }) => ({ pods: pods.map(podFromWire), nextPageToken }),
 );
 
+const bindingListPage = mappedCodec<
+  { readonly bindings: readonly WireBinding[]; readonly nextPageToken: string },
+  BindingListPage
+>(
+  `${PACKAGE}.ListBindingsResponse`,
+  ({ bindings, nextPageToken }) => ({ bindings: bindings.map(bindingToWire), nextPageToken }),
+  ({ bindings, nextPageToken }) => ({ bindings: bindings.map(bindingFromWire), nextPageToken }),
+);
+
 /** The methods by the names that handlers and calls use. */
 export const observerMethods = {
   watch: method(OBSERVER_SERVICE, 'Watch', watchRequest, reportCodec, { responseStream: true }),
@@ -123,5 +144,11 @@ export const observerMethods = {
     'ListPods',
     messageCodec<PodListRequest>(`${PACKAGE}.ListPodsRequest`),
     podListPage,
+  ),
+  listBindings: method(
+    OBSERVER_SERVICE,
+    'ListBindings',
+    messageCodec<BindingListRequest>(`${PACKAGE}.ListBindingsRequest`),
+    bindingListPage,
   ),
 };

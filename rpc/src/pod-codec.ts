@@ -25,6 +25,11 @@ export interface WireContainer {
   readonly listed: boolean;
   readonly image: string;
   readonly pid: number;
+  readonly slot: number;
+  readonly generation: number;
+  readonly mountNamespace: number;
+  readonly policyId: number;
+  readonly presentCgroupId: WireLong;
 }
 
 /** By the numbers of the enum, 0 for unspecified. */
@@ -61,19 +66,21 @@ export function podFromWire({ meta, containers }: WirePod): ReportedPod {
 }
 
 function containerToWire(container: ReportedContainer): WireContainer {
-  const { cgroupId, listed, pid } = container;
   return {
+    ...container,
     id: wireText(container.id),
     name: wireText(container.name),
-    cgroupId,
     state: STATES.indexOf(container.state),
     policyName: wireText(container.policyName),
-    listed,
     image: wireText(container.image),
-    pid,
   };
 }
 
-function containerFromWire({ state, cgroupId, ...container }: WireContainer): ReportedContainer {
-  return { ...container, cgroupId: BigInt(cgroupId), state: nameOfNumber(STATES, state) };
+function containerFromWire(container: WireContainer): ReportedContainer {
+  return {
+    ...container,
+    cgroupId: BigInt(container.cgroupId),
+    state: nameOfNumber(STATES, container.state),
+    presentCgroupId: BigInt(container.presentCgroupId),
+  };
 }

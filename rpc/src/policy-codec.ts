@@ -20,7 +20,7 @@ const MAX_DIGEST_CHARACTERS = 128;
 export function policyToWire(policy: ReportedPolicy): WirePolicy {
   return {
     state: STATES.indexOf(policy.state),
-    mode: MODES.indexOf(policy.mode),
+    mode: modeToWire(policy.mode),
     message: wireText(policy.message.slice(0, MAX_MESSAGE_CHARACTERS)),
     digest: policy.digest,
     paths: policy.paths,
@@ -30,11 +30,19 @@ export function policyToWire(policy: ReportedPolicy): WirePolicy {
 export function policyFromWire(wire: WirePolicy): ReportedPolicy {
   return {
     state: nameOfNumber(STATES, wire.state),
-    mode: nameOfNumber(MODES, wire.mode),
+    mode: modeFromWire(wire.mode),
     message: wire.message.slice(0, MAX_MESSAGE_CHARACTERS),
     digest: wire.digest.slice(0, MAX_DIGEST_CHARACTERS),
     paths: wire.paths,
   };
+}
+
+export function modeToWire(mode: ReportedPolicy['mode']): number {
+  return MODES.indexOf(mode);
+}
+
+export function modeFromWire(mode: number): ReportedPolicy['mode'] {
+  return nameOfNumber(MODES, mode);
 }
 
 export function policiesToWire(policies: ReadonlyMap<string, ReportedPolicy>): Record<string, WirePolicy> {

@@ -99,6 +99,31 @@ export interface ReportedContainer {
   readonly image: string;
   /** In the node's pid namespace; 0: not known. */
   readonly pid: number;
+  /** What the agent has written into the kernel for it, see {@link ReportedBinding}; slot 0: nothing. */
+  readonly slot: number;
+  readonly generation: number;
+  readonly mountNamespace: number;
+  readonly policyId: number;
+  /** Id that the directory of its cgroup had when the agent was asked; 0: there was none. */
+  readonly presentCgroupId: bigint;
+}
+
+/** A cgroup for which a node's kernel holds a place, or a place that says to be a cgroup's. */
+export interface ReportedBinding {
+  readonly cgroupId: bigint;
+  readonly slot: number;
+  /** Whether the map of cgroups leads to this place. */
+  readonly indexed: boolean;
+  /** Of which cgroup the place says to be; 0: of none. */
+  readonly slotCgroupId: bigint;
+  readonly generation: number;
+  /** 0: not compared. */
+  readonly mountNamespace: number;
+  /** 0: no policy. */
+  readonly policyId: number;
+  readonly learning: boolean;
+  /** Of the policy id; `unknown` where the kernel has no list for it, so that nothing may start. */
+  readonly mode: PolicyMode | 'unknown';
 }
 
 /** A pod as its node's agent knows it. All texts come from tenants. */

@@ -90,6 +90,7 @@ export const SILENT_HANDLERS: ObserverHandlers = {
   acknowledge: () => ({ violationsAccepted: true, observationsAccepted: false }),
   listPoliciesStatus: () => ({ policies: new Map(), nextPageToken: '' }),
   listPods: () => ({ pods: [], nextPageToken: '' }),
+  listBindings: () => Promise.resolve({ bindings: [], nextPageToken: '' }),
 };
 
 export const AGENT_NAME = 'agent-1.enforcer';

@@ -15,6 +15,8 @@ import {
   observerMethods,
   type Acknowledgement,
   type AcknowledgeResult,
+  type BindingListPage,
+  type BindingListRequest,
   type PodListPage,
   type PodListRequest,
   type PolicyListPage,
@@ -41,6 +43,8 @@ export interface ObserverHandlers {
   listPoliciesStatus(request: PolicyListRequest): PolicyListPage;
   /** @throws InvalidRequestError */
   listPods(request: PodListRequest): PodListPage;
+  /** Rejects with an InvalidRequestError. */
+  listBindings(request: BindingListRequest): Promise<BindingListPage>;
 }
 
 /** A request that no reader of ours sends; the message names the field. */
@@ -108,6 +112,7 @@ const ALLOWED: ReadonlyMap<string, readonly ClientRole[]> = new Map<string, read
   [observerMethods.acknowledge.path, ['controller']],
   [observerMethods.listPoliciesStatus.path, ['controller', 'debugger']],
   [observerMethods.listPods.path, ['debugger']],
+  [observerMethods.listBindings.path, ['debugger']],
   [healthMethods.check.path, ['controller', 'debugger']],
   [healthMethods.watch.path, ['controller', 'debugger']],
 ]);
@@ -175,14 +180,14 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   /** A handler that fails must tell its client, and never ends the agent. */
   function unary<Request, Response>(
-    handler: (request: Request) => Response,
+    handler: (request: Request) => Response | Promise<Response>,
   ): handleUnaryCall<Request, Response> {
+    const answer = async (request: Request): Promise<Response> => await handler(request);
     return (call, reply) => {
-      try {
-        reply(null, handler(call.request));
-      } catch (error) {
-        reply(failure(error));
-      }
+      answer(call.request).then(
+        (response) => reply(null, response),
+        (error: unknown) => reply(failure(error)),
+      );
     };
   }
 
@@ -201,6 +206,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     acknowledge: unary((request: Acknowledgement) => handlers.acknowledge(request)),
     listPoliciesStatus: unary((request: PolicyListRequest) => handlers.listPoliciesStatus(request)),
     listPods: unary((request: PodListRequest) => handlers.listPods(request)),
+    listBindings: unary((request: BindingListRequest) => handlers.listBindings(request)),
   });
   server.addService(healthMethods, { ...health.handlers });
 

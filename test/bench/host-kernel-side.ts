@@ -6,6 +6,7 @@ import type { RunOptions } from '@runtime-enforcer/agent/commands/run-options';
 import { openCgroupTree } from '@runtime-enforcer/agent/containers/cgroup-tree';
 import { createContainerSlots } from '@runtime-enforcer/agent/containers/container-slots';
 import { createKernelBinder } from '@runtime-enforcer/agent/containers/kernel-binder';
+import { kernelReadings } from '@runtime-enforcer/agent/containers/kernel-bindings';
 import { readMountNamespace } from '@runtime-enforcer/agent/containers/running-programs';
 import { createBootClock } from '@runtime-enforcer/agent/kernel/boot-clock';
 import { decodeExecEvents } from '@runtime-enforcer/agent/kernel/exec-record';
@@ -112,6 +113,7 @@ async function open(native: Native, { options, log, failures }: KernelSideParts)
     },
     table,
     binder,
+    readings: kernelReadings(native, tree, maps),
     async close() {
       stopReplay();
       await table.settled();

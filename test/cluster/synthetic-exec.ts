@@ -14,7 +14,7 @@ export function syntheticContainer(pod: SyntheticPod, more: Partial<BoundContain
   const { namespace, podName, podUid, containerName = 'main' } = pod;
   return {
     ...{ namespace, podName, podUid, containerName, containerId: `${podUid}-${containerName}` },
-    ...{ slot: 1, generation: 1, labels: new Map<string, string>(), image: '', cgroupId: 7n },
+    ...{ slot: 1, generation: 1, policyId: 0, labels: new Map<string, string>(), image: '', cgroupId: 7n },
     ...{ cgroupPath: '/pod', mountNamespace: 1, pid: 1, listed: true, state: 'learning' },
     workload: { kind: 'Pod', name: podName, truncated: false },
     ...more,

@@ -150,6 +150,7 @@ export function createClusterAgent(parts: {
       node: nodeState,
       policies: () => table.states(),
       containers: () => binder.containers(),
+      kernel: kernel.readings,
       violations: violations.log,
       observations,
     },

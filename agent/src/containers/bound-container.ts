@@ -13,6 +13,8 @@ export interface BoundContainer {
   readonly slot: number;
   /** Which use of the slot this is; together with the slot it is unique on the node. */
   readonly generation: number;
+  /** What the slot was given to look lists up by; 0: no policy. */
+  readonly policyId: number;
   readonly containerId: string;
   readonly containerName: string;
   readonly podUid: string;

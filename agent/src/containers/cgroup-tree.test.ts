@@ -5,7 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../kernel/native.ts';
-import { cgroupIn, findContainerCgroup, memorySubsystem, openCgroupTree } from './cgroup-tree.ts';
+import {
+  cgroupIn,
+  findContainerCgroup,
+  memorySubsystem,
+  openCgroupTree,
+  presentCgroupId,
+} from './cgroup-tree.ts';
 import { startExampleContainer } from './container-example.ts';
 
 const CGROUP2 = 0x63677270;
@@ -120,5 +126,28 @@ describe('cgroup tree', () => {
     } finally {
       await example.remove();
     }
+  });
+});
+
+describe('presentCgroupId', () => {
+  it('is the id of the directory that is there now, and 0 where there is none', async () => {
+    const native = loadNative();
+    const tree = await openCgroupTree(native);
+    const example = await startExampleContainer(tree);
+    const path = example.directory.slice(tree.root.length);
+    expect(presentCgroupId(native, tree, path)).toBe(native.cgroupId(example.directory));
+    expect(presentCgroupId(native, tree, '')).toBe(0n);
+    await example.remove();
+    expect(presentCgroupId(native, tree, path)).toBe(0n);
+  });
+
+  it('does not take what cannot be read for what is gone', () => {
+    const denied = Object.assign(new Error('denied'), { code: 'EACCES', operation: 'cgroupId' });
+    const native = {
+      cgroupId: () => {
+        throw denied;
+      },
+    };
+    expect(() => presentCgroupId(native, { root: '/x' }, '/y')).toThrow(denied);
   });
 });

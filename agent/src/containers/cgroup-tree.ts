@@ -100,6 +100,21 @@ export async function findContainerCgroup(
   return { path, directory, id: idOf(native, tree, directory), level: path.split('/').length - 1 };
 }
 
+/** The id that a cgroup of this path has now; 0 where there is none. Throws a NativeError for any other failure. */
+export function presentCgroupId(
+  native: Pick<Native, 'cgroupId'>,
+  { root }: Pick<CgroupTree, 'root'>,
+  path: string,
+): bigint {
+  if (path === '') return 0n;
+  try {
+    return native.cgroupId(`${root}${path}`);
+  } catch (error) {
+    if (isNativeError(error) && error.code === 'ENOENT') return 0n;
+    throw error;
+  }
+}
+
 /** Where the tree is not the whole node's, that is why a container is not in it. */
 function idOf(native: Pick<Native, 'cgroupId'>, tree: CgroupTree, directory: string): bigint {
   try {

@@ -127,16 +127,7 @@ export function createContainerSlots(parts: {
       const view = viewOf(contents.values);
       const slots = new Map<number, Slot>();
       for (let i = 0; i < contents.count; i++) {
-        const at = i * SIZE;
-        const slot: Slot = {
-          slot: readU32(contents.keys, i * 4),
-          generation: view.getUint32(at + OFFSETS.generation, true),
-          cgroupId: view.getBigUint64(at + OFFSETS.cgroup, true),
-          mountNamespace: view.getUint32(at + OFFSETS.mount_namespace, true),
-          policyId: view.getUint32(at + OFFSETS.policy, true),
-          learn: (view.getUint32(at + OFFSETS.flags, true) & ContainerFlag.CONTAINER_LEARN) !== 0,
-          initPid: view.getUint32(at + OFFSETS.init_pid, true),
-        };
+        const slot = decodeSlot(view, i * SIZE, readU32(contents.keys, i * 4));
         if (slot.generation !== 0) generations.set(slot.slot, slot.generation);
         slots.set(slot.slot, slot);
       }
@@ -218,6 +209,19 @@ export function createContainerSlots(parts: {
   function isOwnNamespace(namespace: number): boolean {
     return namespace !== 0 && namespace !== hostMountNamespace;
   }
+}
+
+/** What the `containers` map holds of a slot, read at a place of its values. */
+export function decodeSlot(view: DataView, at: number, slot: number): Slot {
+  return {
+    slot,
+    generation: view.getUint32(at + OFFSETS.generation, true),
+    cgroupId: view.getBigUint64(at + OFFSETS.cgroup, true),
+    mountNamespace: view.getUint32(at + OFFSETS.mount_namespace, true),
+    policyId: view.getUint32(at + OFFSETS.policy, true),
+    learn: (view.getUint32(at + OFFSETS.flags, true) & ContainerFlag.CONTAINER_LEARN) !== 0,
+    initPid: view.getUint32(at + OFFSETS.init_pid, true),
+  };
 }
 
 function u32(value: number): Uint8Array {

@@ -44,7 +44,7 @@ interface Entry {
 }
 
 /** What was found of a container before it is decided what becomes of it. */
-type Found = Omit<BoundContainer, 'slot' | 'generation' | 'state' | 'listed'>;
+type Found = Omit<BoundContainer, 'slot' | 'generation' | 'policyId' | 'state' | 'listed'>;
 
 export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
   const { native, tree, slots, settings, table, learning, own, log, countFailure } = parts;
@@ -176,6 +176,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
       ...found,
       slot: slot?.slot ?? 0,
       generation: slot?.generation ?? 0,
+      policyId: slot?.policyId ?? 0,
       state,
       listed,
     };

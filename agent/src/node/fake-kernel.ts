@@ -9,6 +9,7 @@ import type { AgentCounters } from '../metrics.ts';
 import type { Logger } from '../nri/handlers.ts';
 import type { NriContainer, NriPodSandbox } from '../nri/messages.ts';
 import type { PolicyState } from '../policies/policy-state.ts';
+import type { KernelReadings } from '../server/observer-server.ts';
 import type { LoadedPolicies } from '../policies/policy-table.ts';
 
 /**
@@ -19,6 +20,8 @@ export interface FakeKernel {
   readonly enforcer: KernelEnforcer;
   readonly table: LoadedPolicies;
   readonly binder: ContainerBinder;
+  /** As what was bound asks for. */
+  readonly readings: KernelReadings;
   /** Policies in the order of their loading. */
   readonly applied: WorkloadPolicy[];
   readonly removed: string[];
@@ -78,6 +81,10 @@ export function createFakeKernel(): FakeKernel {
     attached: true,
     completed: false,
     deliver: (events) => onBatch?.(events),
+    readings: {
+      bindings: () => Promise.resolve(Array.from(containers.values(), fakeBinding)),
+      presentCgroupId: ({ cgroupId }) => cgroupId,
+    },
     table: {
       apply(policy) {
         const key = `${policy.metadata.namespace}/${policy.metadata.name}`;
@@ -194,10 +201,17 @@ export function createFakeKernel(): FakeKernel {
   return fake;
 }
 
+function fakeBinding({ cgroupId, slot, generation, mountNamespace, policyId, state }: BoundContainer) {
+  return {
+    ...{ cgroupId, slot, generation, mountNamespace, policyId },
+    ...{ indexed: true, slotCgroupId: cgroupId, learning: state === 'learning', mode: 'protect' as const },
+  };
+}
+
 /** A container as it is after binding. */
 export function fakeContainer(more: Partial<BoundContainer> = {}): BoundContainer {
   return {
-    ...{ slot: 1, generation: 1, containerId: 'c1', containerName: 'main', podUid: 'u1' },
+    ...{ slot: 1, generation: 1, policyId: 1, containerId: 'c1', containerName: 'main', podUid: 'u1' },
     ...{ podName: 'web-1', namespace: 'shop', labels: new Map<string, string>(), image: 'shop/web:1' },
     workload: { kind: 'Pod', name: 'web-1', truncated: false },
     ...{ cgroupId: 7n, cgroupPath: '/kubepods/c1', mountNamespace: 4_026_532_000, pid: 100 },

@@ -5,6 +5,7 @@ import type { RunOptions } from '../commands/run-options.ts';
 import type { ContainerBinder } from '../containers/container-binder.ts';
 import { createKernelBinder } from '../containers/kernel-binder.ts';
 import { openCgroupTree } from '../containers/cgroup-tree.ts';
+import { kernelReadings } from '../containers/kernel-bindings.ts';
 import { createContainerSlots } from '../containers/container-slots.ts';
 import { ownPlaceFrom } from '../containers/own-pods.ts';
 import { readMountNamespace } from '../containers/running-programs.ts';
@@ -17,6 +18,7 @@ import { loadNative, type Native } from '../kernel/native.ts';
 import { acquireOwnership, DEFAULT_LOCK_PATH, type Ownership } from '../kernel/owner-lock.ts';
 import { probeNode, type NodeReport } from '../kernel/probe.ts';
 import type { Logger } from '../nri/handlers.ts';
+import type { KernelReadings } from '../server/observer-server.ts';
 
 /** Its mount namespace is the host's, in the host's pid namespace. */
 const HOST_PID = 1;
@@ -26,6 +28,7 @@ export interface KernelSide {
   readonly enforcer: KernelEnforcer;
   readonly table: LoadedPolicies;
   readonly binder: ContainerBinder;
+  readonly readings: KernelReadings;
 }
 
 /** The kernel side of a running agent, and the end of it. */
@@ -123,6 +126,7 @@ async function open(
       enforcer,
       table,
       binder,
+      readings: kernelReadings(native, tree, maps),
       async close({ release: everything }) {
         await table.settled();
         await enforcer.stop({ release: everything });

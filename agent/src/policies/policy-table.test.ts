@@ -155,6 +155,32 @@ describe('policy table', () => {
     expect(table.states().size).toBe(0);
   });
 
+  it('gives what a removed policy had to another only when nobody in the kernel reads by it', async () => {
+    let readers = Promise.withResolvers<undefined>();
+    readers.resolve(undefined);
+    const waiting = await createPolicyTable({
+      native: { waitForReaders: async () => await readers.promise },
+      maps: opened.maps,
+      log: exampleLog().log,
+      countFailure: (place) => failures.push(place),
+    });
+    await waiting.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    const { policyId } = used(await waiting.acquire('shop/web', 'app'));
+    const list = wordOf(opened.maps, policyId)?.list ?? 0;
+    waiting.release('shop/web', 'app');
+    readers = Promise.withResolvers();
+    await waiting.remove('shop/web');
+    await waiting.apply(examplePolicy('other', { app: ['/bin/b'] }));
+    const meanwhile = used(await waiting.acquire('shop/other', 'app'));
+    expect(meanwhile.policyId).not.toBe(policyId);
+    expect(isListed(opened.maps, list, bytes('/bin/a'))).toBe(true);
+    readers.resolve(undefined);
+    await waiting.settled();
+    expect(isListed(opened.maps, list, bytes('/bin/a'))).toBe(false);
+    await waiting.apply(examplePolicy('later', { app: ['/bin/c'] }));
+    expect(used(await waiting.acquire('shop/later', 'app')).policyId).toBe(policyId);
+  });
+
   it('keeps the last list of a removed policy for the containers that use it', async () => {
     await table.apply(examplePolicy('web', { app: ['/bin/a'], side: ['/bin/b'] }));
     const use = used(await table.acquire('shop/web', 'app'));

@@ -1,5 +1,5 @@
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
-import type { NodeState, ReportedViolation } from '@runtime-enforcer/rpc/reported';
+import type { NodeState, ReportedBinding, ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { PolicyState } from '../policies/policy-state.ts';
 import { createCumulativeLog, type KeptLog } from '../violations/cumulative-log.ts';
@@ -11,6 +11,7 @@ export interface ExampleSources extends Omit<ObserverSources, 'containers'> {
   readonly states: Map<string, PolicyState>;
   readonly bound: BoundContainer[];
   readonly containers: () => BoundContainer[];
+  readonly inKernel: ReportedBinding[];
   readonly violations: KeptLog<ReportedViolation>;
   readonly observations: KeptLog<NodeObservation>;
 }
@@ -30,6 +31,7 @@ export function exampleSources(incarnation = 'one life'): ExampleSources {
   };
   const states = new Map<string, PolicyState>();
   const bound: BoundContainer[] = [];
+  const inKernel: ReportedBinding[] = [];
   return {
     nodeState,
     node: () => nodeState,
@@ -37,6 +39,8 @@ export function exampleSources(incarnation = 'one life'): ExampleSources {
     policies: () => states,
     bound,
     containers: () => bound,
+    inKernel,
+    kernel: { bindings: () => Promise.resolve(inKernel), presentCgroupId: ({ cgroupId }) => cgroupId },
     violations: createCumulativeLog<ReportedViolation>({ incarnation }),
     observations: createCumulativeLog<NodeObservation>({ incarnation }),
   };
@@ -66,6 +70,7 @@ export function exampleContainer(changed: Partial<BoundContainer> = {}): BoundCo
   return {
     slot: 1,
     generation: 1,
+    policyId: 1,
     containerId: 'c1',
     containerName: 'app',
     podUid: 'uid-1',

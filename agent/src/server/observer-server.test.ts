@@ -220,6 +220,36 @@ describe('lists', () => {
     expect(pod?.labels.size).toBeGreaterThan(100);
   });
 
+  it('tells all that the kernel holds of containers, in pages', async () => {
+    const { sources, client } = await start();
+    const bindings = Array.from({ length: 3_000 }, (_, index) => ({
+      ...{
+        cgroupId: BigInt(Math.floor(index / 2)) + 2n ** 60n,
+        slot: 3_000 + index,
+        indexed: index % 2 === 0,
+      },
+      ...{ slotCgroupId: 0n, generation: 4_294_967_295, mountNamespace: 4_026_531_841, policyId: index },
+      ...{ learning: index % 3 === 0, mode: index % 5 === 0 ? ('protect' as const) : ('unknown' as const) },
+    }));
+    sources.inKernel.push(...bindings);
+    expect(await all(client(debuggers).listBindings())).toEqual(bindings);
+    await expect(client(controller).listBindings().next()).rejects.toMatchObject({ problem: 'forbidden' });
+  });
+
+  it('tells of a container what was written into the kernel, and the cgroup that is there now', async () => {
+    const { sources, client } = await start();
+    sources.bound.push(
+      exampleContainer({ slot: 9, generation: 3, policyId: 7, mountNamespace: 4_026_532_000 }),
+    );
+    const [pod] = await all(client(debuggers).listPods());
+    expect(pod?.containers).toEqual([
+      expect.objectContaining({
+        ...{ cgroupId: 7n, presentCgroupId: 7n },
+        ...{ slot: 9, generation: 3, policyId: 7, mountNamespace: 4_026_532_000 },
+      }),
+    ]);
+  });
+
   it('shows the policies of the node to both', async () => {
     const { sources, client } = await start();
     for (let index = 0; index < 5_000; index++)

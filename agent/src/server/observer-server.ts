@@ -1,11 +1,12 @@
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import type { ClientNames } from '@runtime-enforcer/rpc/client-identity';
 import type { RpcLog } from '@runtime-enforcer/rpc/refusal-log';
-import type { NodeState, ReportedViolation } from '@runtime-enforcer/rpc/reported';
+import type { NodeState, ReportedBinding, ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import { createRpcServer, type RpcLimits, type RpcServer } from '@runtime-enforcer/rpc/rpc-server';
 import type { CertificateStore } from '@runtime-enforcer/certs/certificate-store';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { PolicyState } from '../policies/policy-state.ts';
+import { bindingPage } from './binding-pages.ts';
 import { acknowledge, type ReadableLog } from './log-pages.ts';
 import { policyPage } from './policy-pages.ts';
 import { createPolicyRevisions } from './policy-revisions.ts';
@@ -15,12 +16,22 @@ import { streamReports, type WatchTimings } from './watch-stream.ts';
 /** How often node and policies are looked at while somebody watches. */
 const LOOK_MS = 1_000;
 
+/** What the kernel holds at the moment, whatever the agent has written. */
+export interface KernelReadings {
+  /** By rising cgroup id, then slot. */
+  bindings(): Promise<readonly ReportedBinding[]>;
+  /** The id that the directory of a container's cgroup has; 0 where there is none. */
+  presentCgroupId(container: BoundContainer): bigint;
+}
+
 /** Where the server finds what it tells. Nothing of it is called unless somebody asks. */
 export interface ObserverSources {
   readonly node: () => NodeState;
   /** As read back from the kernel, by `namespace/name`. */
   readonly policies: () => ReadonlyMap<string, PolicyState>;
   readonly containers: () => Iterable<BoundContainer>;
+  /** Left out where nothing is in the kernel. */
+  readonly kernel?: KernelReadings;
   readonly violations: ReadableLog<ReportedViolation>;
   readonly observations: ReadableLog<NodeObservation>;
 }
@@ -91,7 +102,8 @@ export function createObserverServer(options: ObserverServerOptions): ObserverSe
         observationsAccepted: acknowledge(sources.observations, observations),
       }),
       listPoliciesStatus: (request) => policyPage(sources.policies(), request),
-      listPods: (request) => podPage(sources.containers(), request),
+      listPods: (request) => podPage(sources, request),
+      listBindings: async (request) => bindingPage((await sources.kernel?.bindings()) ?? [], request),
     },
   });
   return { ...server, changed };

@@ -2,6 +2,7 @@ import type { PodListPage, PodListRequest } from '@runtime-enforcer/rpc/observer
 import type { ReportedContainer, ReportedPod } from '@runtime-enforcer/rpc/reported';
 import { encodedBytesAtMost } from '@runtime-enforcer/rpc/page-size';
 import type { BoundContainer } from '../containers/bound-container.ts';
+import type { ObserverSources } from './observer-server.ts';
 import { fillPage } from './page-limits.ts';
 import { tokenOf, tokenParts } from './page-token.ts';
 
@@ -10,13 +11,18 @@ const MAX_LABEL_BYTES = 64 * 1024;
 const MAX_CONTAINERS = 1_000;
 
 /** The page of pods, ordered by namespace, name and uid, that a request asks for. */
-export function podPage(containers: Iterable<BoundContainer>, request: PodListRequest): PodListPage {
+export function podPage(
+  { containers, kernel }: Pick<ObserverSources, 'containers' | 'kernel'>,
+  request: PodListRequest,
+): PodListPage {
   const after = tokenParts(request.pageToken, 3);
-  const pods = podsOf(containers, request)
+  const reportedContainer = (container: BoundContainer) =>
+    reported(container, kernel?.presentCgroupId(container) ?? 0n);
+  const pods = podsOf(containers(), request)
     .map((own) => ({ own, place: placeOf(own) }))
     .filter(({ place }) => after === undefined || compare(place, after) > 0)
     .sort((one, other) => compare(one.place, other.place));
-  const { page, full } = fillPage(pods, ({ own }) => podOf(own));
+  const { page, full } = fillPage(pods, ({ own }) => podOf(own, reportedContainer));
   const last = full ? pods[page.length - 1]?.place : undefined;
   return { pods: page, nextPageToken: last === undefined ? '' : tokenOf(last) };
 }
@@ -40,7 +46,10 @@ function placeOf([{ namespace, podName, podUid }]: PodContainers): readonly stri
   return [namespace, podName, podUid];
 }
 
-function podOf(containers: PodContainers): ReportedPod {
+function podOf(
+  containers: PodContainers,
+  reportedContainer: (container: BoundContainer) => ReportedContainer,
+): ReportedPod {
   const [{ podUid, podName, namespace, workload, labels }] = containers;
   const shownLabels = boundedLabels(labels);
   const shown = containers.slice(0, MAX_CONTAINERS).map(reportedContainer);
@@ -67,9 +76,13 @@ function boundedLabels(labels: ReadonlyMap<string, string>): ReadonlyMap<string,
   return shown;
 }
 
-function reportedContainer(container: BoundContainer): ReportedContainer {
+function reported(container: BoundContainer, presentCgroupId: bigint): ReportedContainer {
   const { containerId, containerName, cgroupId, state, policy = '', listed, image, pid } = container;
-  return { id: containerId, name: containerName, cgroupId, state, policyName: policy, listed, image, pid };
+  const { slot, generation, mountNamespace, policyId } = container;
+  return {
+    ...{ id: containerId, name: containerName, cgroupId, state, policyName: policy, listed, image, pid },
+    ...{ slot, generation, mountNamespace, policyId, presentCgroupId },
+  };
 }
 
 /** By code units, as it is on every machine. */

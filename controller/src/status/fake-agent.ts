@@ -116,6 +116,9 @@ export function fakeAgent(nodeName: string): FakeAgent {
       listPods: () => {
         throw new Error('not asked for');
       },
+      listBindings: () => {
+        throw new Error('not asked for');
+      },
       isServing: () => Promise.resolve(true),
       close: () => undefined,
     }),

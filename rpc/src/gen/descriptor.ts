@@ -45,6 +45,10 @@ export const descriptor = {
                     "ListPods": {
                       "requestType": "ListPodsRequest",
                       "responseType": "ListPodsResponse"
+                    },
+                    "ListBindings": {
+                      "requestType": "ListBindingsRequest",
+                      "responseType": "ListBindingsResponse"
                     }
                   }
                 },
@@ -601,6 +605,29 @@ export const descriptor = {
                     "pid": {
                       "type": "uint32",
                       "id": 8
+                    },
+                    "slot": {
+                      "type": "uint32",
+                      "id": 9
+                    },
+                    "generation": {
+                      "type": "uint32",
+                      "id": 10
+                    },
+                    "mountNamespace": {
+                      "type": "uint32",
+                      "id": 11,
+                      "protoName": "mount_namespace"
+                    },
+                    "policyId": {
+                      "type": "uint32",
+                      "id": 12,
+                      "protoName": "policy_id"
+                    },
+                    "presentCgroupId": {
+                      "type": "uint64",
+                      "id": 13,
+                      "protoName": "present_cgroup_id"
                     }
                   }
                 },
@@ -611,6 +638,73 @@ export const descriptor = {
                     "CONTAINER_STATE_LEARNING": 2,
                     "CONTAINER_STATE_UNBOUND": 3,
                     "CONTAINER_STATE_WAITING": 4
+                  }
+                },
+                "ListBindingsRequest": {
+                  "fields": {
+                    "pageToken": {
+                      "type": "string",
+                      "id": 1,
+                      "protoName": "page_token"
+                    }
+                  }
+                },
+                "ListBindingsResponse": {
+                  "fields": {
+                    "bindings": {
+                      "rule": "repeated",
+                      "type": "KernelBinding",
+                      "id": 1
+                    },
+                    "nextPageToken": {
+                      "type": "string",
+                      "id": 2,
+                      "protoName": "next_page_token"
+                    }
+                  }
+                },
+                "KernelBinding": {
+                  "fields": {
+                    "cgroupId": {
+                      "type": "uint64",
+                      "id": 1,
+                      "protoName": "cgroup_id"
+                    },
+                    "slot": {
+                      "type": "uint32",
+                      "id": 2
+                    },
+                    "indexed": {
+                      "type": "bool",
+                      "id": 3
+                    },
+                    "slotCgroupId": {
+                      "type": "uint64",
+                      "id": 4,
+                      "protoName": "slot_cgroup_id"
+                    },
+                    "generation": {
+                      "type": "uint32",
+                      "id": 5
+                    },
+                    "mountNamespace": {
+                      "type": "uint32",
+                      "id": 6,
+                      "protoName": "mount_namespace"
+                    },
+                    "policyId": {
+                      "type": "uint32",
+                      "id": 7,
+                      "protoName": "policy_id"
+                    },
+                    "learning": {
+                      "type": "bool",
+                      "id": 8
+                    },
+                    "mode": {
+                      "type": "PolicyMode",
+                      "id": 9
+                    }
                   }
                 }
               }
