@@ -40,6 +40,7 @@ needed_packages() {
 /usr/bin/xz xz-utils
 /usr/bin/zstd zstd
 /usr/bin/setpriv util-linux
+/usr/bin/unzip unzip
 END
 }
 
@@ -105,7 +106,18 @@ build() { # build DIRECTORY WHAT [TARGET...]
   make --no-print-directory --jobs="$(nproc)" -s -C "$directory" "$@" || fail "$what cannot be built" "make -C $directory $*"
 }
 
+# Two commands that are started in a fresh checkout build the same files: one after the other.
+lock_checkout() {
+  exec 9< .
+  flock --nonblock 9 && return 0
+  step "waiting for another command that sets up this checkout"
+  flock 9
+}
+
+unlock_checkout() { exec 9<&-; }
+
 [ $# -gt 0 ] || fail "no command given" "$0 COMMAND..."
+lock_checkout
 check_disk
 install_packages
 install_node_modules
@@ -113,4 +125,5 @@ export PATH="$PWD/node_modules/.bin:$PATH"
 build bpf "the kernel program" all variants
 build agent/native "the native addon" all tests
 build test/guest-programs "the programs for guests"
+unlock_checkout
 exec "$@"

@@ -156,29 +156,29 @@ describe('policy table', () => {
   });
 
   it('gives what a removed policy had to another only when nobody in the kernel reads by it', async () => {
-    let readers = Promise.withResolvers<undefined>();
-    readers.resolve(undefined);
-    const waiting = await createPolicyTable({
-      native: { waitForReaders: async () => await readers.promise },
-      maps: opened.maps,
+    const { policies } = opened.maps;
+    let readers = Promise.resolve();
+    const small = await createPolicyTable({
+      native: { waitForReaders: async () => await readers },
+      // Room for two policies: an id is not used again before all were.
+      maps: { ...opened.maps, policies: { ...policies, maxEntries: 3 } },
       log: exampleLog().log,
       countFailure: (place) => failures.push(place),
     });
-    await waiting.apply(examplePolicy('web', { app: ['/bin/a'] }));
-    const { policyId } = used(await waiting.acquire('shop/web', 'app'));
-    const list = wordOf(opened.maps, policyId)?.list ?? 0;
-    waiting.release('shop/web', 'app');
-    readers = Promise.withResolvers();
-    await waiting.remove('shop/web');
-    await waiting.apply(examplePolicy('other', { app: ['/bin/b'] }));
-    const meanwhile = used(await waiting.acquire('shop/other', 'app'));
-    expect(meanwhile.policyId).not.toBe(policyId);
+    await small.apply(examplePolicy('web', { app: ['/bin/a'] }));
+    const web = used(await small.acquire('shop/web', 'app'));
+    const list = wordOf(opened.maps, web.policyId)?.list ?? 0;
+    web.release();
+    const gate = Promise.withResolvers<undefined>();
+    readers = gate.promise.then(() => undefined);
+    await small.remove('shop/web');
+    await small.apply(examplePolicy('other', { app: ['/bin/b'] }));
+    expect(await small.apply(examplePolicy('later', { app: ['/bin/c'] }))).toMatchObject({ state: 'failed' });
     expect(isListed(opened.maps, list, bytes('/bin/a'))).toBe(true);
-    readers.resolve(undefined);
-    await waiting.settled();
+    gate.resolve(undefined);
+    await small.settled();
     expect(isListed(opened.maps, list, bytes('/bin/a'))).toBe(false);
-    await waiting.apply(examplePolicy('later', { app: ['/bin/c'] }));
-    expect(used(await waiting.acquire('shop/later', 'app')).policyId).toBe(policyId);
+    expect(used(await small.acquire('shop/later', 'app')).policyId).toBe(web.policyId);
   });
 
   it('keeps the last list of a removed policy for the containers that use it', async () => {
