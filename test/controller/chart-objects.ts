@@ -1,12 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { ApiError } from '@runtime-enforcer/kube/api-error';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
-import { parseAllDocuments } from 'yaml';
-import { REPOSITORY } from '../vm/repository.ts';
+import { renderChart } from '../chart/render-chart.ts';
 
-const TEMPLATES = join(REPOSITORY, 'charts/runtime-enforcer/templates');
+const TEMPLATES = 'templates';
 
 /** Where objects of a kind, by `kind`, are created. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
@@ -30,18 +27,14 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   ),
 };
 
-/** The objects of a folder, or of one file, of the chart's templates that needs no values. */
+/** The objects of a folder, or of one file, of the chart's templates, with everything that is optional there. */
 export async function chartObjects(path: string): Promise<KubeObject[]> {
-  const place = join(TEMPLATES, path);
-  const files = path.endsWith('.yaml') ? [place] : (await readdir(place)).map((name) => join(place, name));
-  const texts = await Promise.all(files.map(async (file) => await readFile(file, 'utf8')));
-  return texts.flatMap((text) =>
-    parseAllDocuments(text).map((document) => {
-      const [error] = 'errors' in document ? document.errors : [];
-      if (error !== undefined) throw error;
-      return document.toJS() as KubeObject;
-    }),
-  );
+  const rendered = await renderChart({ values: { admission: { requireNriPlugin: true } } });
+  return rendered
+    .filter(
+      ({ template }) => template === `${TEMPLATES}/${path}` || template.startsWith(`${TEMPLATES}/${path}/`),
+    )
+    .map(({ object }) => object);
 }
 
 /** Creates objects as strictly as the API server can check them. */
