@@ -18,12 +18,13 @@ const RINGS: readonly Ring[] = [
   { name: 'unit', run: runUnitRing },
   { name: 'api', run: ringModule('test/cluster/ring.ts') },
   { name: 'kubectl', run: ringModule('test/kubectl/ring.ts') },
-  { name: 'controller', run: ringModule('test/controller/ring.ts'), isByNameOnly: true },
+  { name: 'images', run: ringModule('images/ring.ts'), isByNameOnly: true },
+  { name: 'controller', run: ringModule('test/controller/ring.ts') },
   { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
   { name: 'telemetry', run: ringModule('test/telemetry/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
-  { name: 'node', run: ringModule('test/node/ring.ts'), isByNameOnly: true },
+  { name: 'node', run: ringModule('test/node/ring.ts') },
   { name: 'compat', run: ringModule('test/cluster/compat-ring.ts'), isByNameOnly: true },
 ];
 
