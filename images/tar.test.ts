@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { tarArchive, type TarEntry } from './tar.ts';
+import { tarArchive, type TarEntry, withParents } from './tar.ts';
 
 const LONG = `${'d'.repeat(120)}/${'f'.repeat(90)}`;
 const ENTRIES: readonly TarEntry[] = [
@@ -36,4 +36,17 @@ it('names an entry that the format cannot hold', () => {
   const long = 'x'.repeat(101);
   expect(() => tarArchive([{ kind: 'directory', path: long, mode: 0o755 }])).toThrow(`tar entry ${long}/`);
   expect(() => tarArchive([{ kind: 'symlink', path: 'link', target: long }])).toThrow('tar entry link');
+});
+
+it('puts each directory before what stands in it, once, and with the mode that it was given', () => {
+  const content = Buffer.alloc(0);
+  const entries: readonly TarEntry[] = [
+    { kind: 'file', path: 'a/b/c', mode: 0o644, content },
+    { kind: 'directory', path: 'tmp', mode: 0o1777 },
+    { kind: 'file', path: 'a/b/d', mode: 0o644, content },
+    { kind: 'file', path: 'tmp/e', mode: 0o644, content },
+  ];
+  const complete = withParents(entries);
+  expect(complete.map(({ path }) => path)).toEqual(['a', 'a/b', 'a/b/c', 'tmp', 'a/b/d', 'tmp/e']);
+  expect(complete[3]).toBe(entries[1]);
 });

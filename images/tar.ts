@@ -30,6 +30,23 @@ export function tarArchive(entries: readonly TarEntry[]): Buffer {
   return Buffer.concat(blocks);
 }
 
+/** The entries with the directories that they stand in before them, where they do not name these themselves. */
+export function withParents(entries: readonly TarEntry[]): readonly TarEntry[] {
+  const named = new Set(entries.filter(({ kind }) => kind === 'directory').map(({ path }) => path));
+  const complete: TarEntry[] = [];
+  for (const entry of entries) {
+    const steps = entry.path.split('/');
+    for (let length = 1; length < steps.length; length++) {
+      const path = steps.slice(0, length).join('/');
+      if (named.has(path)) continue;
+      named.add(path);
+      complete.push({ kind: 'directory', path, mode: 0o755 });
+    }
+    complete.push(entry);
+  }
+  return complete;
+}
+
 function header(entry: TarEntry): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   const [prefix, name] = splitPath(entry.kind === 'directory' ? `${entry.path}/` : entry.path);

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type UnpackedImage, unpackImage } from '../../images/testing/unpacked-image.ts';
 import { buildTestImages } from './build.ts';
 import { PAUSE_IMAGE, TOOLBOX_IMAGE } from './names.ts';
 import { SCRIPT, SYMLINK } from './toolbox.ts';
@@ -26,47 +26,17 @@ afterAll(() => {
   rmSync(cache, { recursive: true, force: true });
 });
 
-interface Unpacked {
-  readonly directory: string;
-  readonly root: string;
-  readonly name: string;
-}
-
-/** Follows the digests from the index to the layer, checking each, and unpacks the layer. */
-function unpack(ref: string): Unpacked {
-  const directory = mkdtempSync(join(cache, 'unpacked-'));
-  execFileSync('tar', ['-xf', tars.get(ref) ?? '', '-C', directory]);
-  const blob = (digest: string): Buffer => {
-    const content = readFileSync(join(directory, 'blobs/sha256', digest.replace('sha256:', '')));
-    expect(`sha256:${createHash('sha256').update(content).digest('hex')}`).toBe(digest);
-    return content;
-  };
-  const index = JSON.parse(readFileSync(join(directory, 'index.json'), 'utf8')) as {
-    manifests: [{ digest: string; size: number; annotations: Record<string, string> }];
-  };
-  const manifestBytes = blob(index.manifests[0].digest);
-  expect(manifestBytes.length).toBe(index.manifests[0].size);
-  const manifest = JSON.parse(manifestBytes.toString()) as {
-    config: { digest: string };
-    layers: [{ digest: string }];
-  };
-  const config = JSON.parse(blob(manifest.config.digest).toString()) as { rootfs: { diff_ids: string[] } };
-  expect(config.rootfs.diff_ids).toEqual([manifest.layers[0].digest]);
-  const root = join(directory, 'root');
-  execFileSync('mkdir', [root]);
-  execFileSync('tar', ['-xpf', '-', '-C', root], { input: blob(manifest.layers[0].digest) });
-  return { directory, root, name: index.manifests[0].annotations['io.containerd.image.name'] ?? '' };
-}
+const unpack = (ref: string): UnpackedImage => unpackImage(tars.get(ref) ?? '', cache);
 
 it('builds a sandbox image that holds one program', () => {
-  const { root, name } = unpack(PAUSE_IMAGE);
-  expect(name).toBe(PAUSE_IMAGE);
+  const { root, ref } = unpack(PAUSE_IMAGE);
+  expect(ref).toBe(PAUSE_IMAGE);
   expect(statSync(join(root, 'pause')).mode & 0o111).toBe(0o111);
 });
 
 it('gives each tool of the toolbox a path of its own', () => {
-  const { root, name } = unpack(TOOLBOX_IMAGE);
-  expect(name).toBe(TOOLBOX_IMAGE);
+  const { root, ref } = unpack(TOOLBOX_IMAGE);
+  expect(ref).toBe(TOOLBOX_IMAGE);
   const resolve = (path: string): string =>
     execFileSync('chroot', [root, '/usr/bin/readlink', '-f', path], { encoding: 'utf8' }).trim();
   for (const path of ['/bin/sh', '/usr/bin/ls', '/usr/bin/cat', SCRIPT]) expect(resolve(path)).toBe(path);

@@ -16,14 +16,29 @@ export interface PrivateApt {
   query(...args: string[]): Promise<string>;
   /** Downloads packages (`name=version`) and unpacks them into one directory, without running their scripts. */
   unpack(packages: readonly string[], directory: string): Promise<void>;
+  /** The same, but each package into a directory of its own that has the package's name. */
+  unpackEach(packages: readonly string[], directory: string): Promise<readonly DebianPackage[]>;
+}
+
+/** A package as it was unpacked. */
+export interface DebianPackage {
+  readonly name: string;
+  readonly version: string;
+  /** Its fields, as dpkg keeps them. */
+  readonly control: string;
 }
 
 /**
  * Makes an apt state in an empty directory and fetches the package lists of the suites.
  *
+ * @param architecture of the packages, as Debian names it; the host's when left out
  * @throws HostCommandError when the mirror cannot be reached or a signature does not hold
  */
-export async function openPrivateApt(directory: string, suites: readonly string[]): Promise<PrivateApt> {
+export async function openPrivateApt(
+  directory: string,
+  suites: readonly string[],
+  architecture?: string,
+): Promise<PrivateApt> {
   for (const name of ['lists/partial', 'cache/archives/partial', 'debs']) {
     await mkdir(join(directory, name), { recursive: true });
   }
@@ -40,16 +55,41 @@ export async function openPrivateApt(directory: string, suites: readonly string[
     'Acquire::Languages': 'none',
     'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled': 'false',
     'Acquire::Retries': '3',
+    ...(architecture !== undefined && {
+      'APT::Architecture': architecture,
+      'APT::Architectures': architecture,
+      // What the host has installed is of another architecture, and does not matter.
+      'Dir::State::Status': '/dev/null',
+    }),
   });
+  const debs = join(directory, 'debs');
+  const download = async (packages: readonly string[]): Promise<readonly string[]> => {
+    await runHostCommand(['apt-get', '-qq', ...options, 'download', ...packages], { cwd: debs });
+    return (await readdir(debs)).map((name) => join(debs, name));
+  };
   await runHostCommand(['apt-get', '-qq', ...options, 'update']);
   return {
     query: async (...args) => await runHostCommand(['apt-cache', ...options, ...args]),
     unpack: async (packages, target) => {
-      const debs = join(directory, 'debs');
-      await runHostCommand(['apt-get', '-qq', ...options, 'download', ...packages], { cwd: debs });
-      for (const deb of await readdir(debs)) await runHostCommand(['dpkg', '-x', join(debs, deb), target]);
+      for (const deb of await download(packages)) await runHostCommand(['dpkg', '-x', deb, target]);
+    },
+    unpackEach: async (packages, parent) => {
+      const unpacked: DebianPackage[] = [];
+      for (const deb of await download(packages)) {
+        const control = await runHostCommand(['dpkg-deb', '--field', deb]);
+        const name = controlField(control, 'Package');
+        await runHostCommand(['dpkg', '-x', deb, join(parent, name)]);
+        unpacked.push({ name, version: controlField(control, 'Version'), control });
+      }
+      return unpacked;
     },
   };
+}
+
+function controlField(control: string, name: string): string {
+  const value = new RegExp(`^${name}: (.*)$`, 'm').exec(control)?.[1];
+  if (value === undefined) throw new Error(`a Debian package has no field ${name}:\n${control}`);
+  return value;
 }
 
 function sourceLine(suite: string): string {
