@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { createLogger } from '@runtime-enforcer/telemetry/logger';
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
-import { flagsHelp, UsageError } from './flags.ts';
+import { flagsHelp, UsageError } from '@runtime-enforcer/kube/program-flags';
 import { FLAGS, readControllerOptions } from './options.ts';
 import { startController } from './program.ts';
 import { CONTROLLER_VERSION } from './version.ts';

@@ -1,7 +1,6 @@
-import fc from 'fast-check';
+import { UsageError } from '@runtime-enforcer/kube/program-flags';
 import { describe, expect, it } from 'vitest';
-import { addressOf, durationMsOf, readFlags, UsageError } from './flags.ts';
-import { FLAGS, readControllerOptions } from './options.ts';
+import { readControllerOptions } from './options.ts';
 
 const INTERVAL = '--wp-status-reconciler-update-interval=30s';
 const read = (args: readonly string[], environment: NodeJS.ProcessEnv = {}) =>
@@ -86,39 +85,4 @@ describe('readControllerOptions', () => {
   it('wants to be told how often statuses are written', () => {
     expect(() => readControllerOptions([], {})).toThrow('--wp-status-reconciler-update-interval');
   });
-});
-
-describe('flags', () => {
-  it('end in an answer or a usage error, whatever is given', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.oneof(fc.string(), fc.constantFrom(...Object.keys(FLAGS).map((name) => `--${name}`)))),
-        (args) => {
-          try {
-            readFlags(args, FLAGS);
-          } catch (error) {
-            expect(error).toBeInstanceOf(UsageError);
-          }
-        },
-      ),
-    );
-  });
-
-  it.each([
-    ['30s', 30_000],
-    ['1m30s', 90_000],
-    ['1.5h', 5_400_000],
-    ['250ms', 250],
-  ])('reads the time %s', (text, ms) => expect(durationMsOf('x', text)).toBe(ms));
-
-  it.each(['', '30', 's', '1d', '0s', '1s ', '9999h', '1e3s'])('reads no time %j', (text) =>
-    expect(() => durationMsOf('x', text)).toThrow(UsageError),
-  );
-
-  it.each([
-    [':80', { host: '', port: 80 }],
-    ['[::1]:80', { host: '::1', port: 80 }],
-    ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
-    ['0', undefined],
-  ])('reads the address %s', (text, address) => expect(addressOf('x', text)).toEqual(address));
 });

@@ -23,7 +23,7 @@ import {
   truthOf,
   UsageError,
   wordOf,
-} from './flags.ts';
+} from '@runtime-enforcer/kube/program-flags';
 
 /** The flags of the controller. Names and defaults that the public reference has are its. */
 export const FLAGS = {

@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { CERTIFICATE_FILE_NAMES } from '@runtime-enforcer/certs/certificate-directory';
 import { type CertificateStore, certificateStore } from '@runtime-enforcer/certs/certificate-store';
 import { createHealthEndpoint } from '@runtime-enforcer/telemetry/health-endpoint';
+import { clusterAccess } from '@runtime-enforcer/kube/cluster-access';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import { createMetricsEndpoint } from '@runtime-enforcer/telemetry/metrics-endpoint';
 import { admissionServer } from './admission/admission-server.ts';
 import { knownPolicies } from './admission/known-policies.ts';
-import { clusterAccess } from './cluster-access.ts';
 import { collectorExport } from './collector-export.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { createLeadership } from './leadership/leadership.ts';
@@ -51,7 +53,9 @@ export async function startController(options: ControllerOptions, log: Logger): 
 
 async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Promise<void> {
   const access = await clusterAccess(options);
-  const { client, namespace, host, identity } = access;
+  const { client, namespace } = access;
+  const host = options.podName ?? hostname();
+  const identity = `${host}_${randomBytes(8).toString('hex')}`;
   stops.push(async () => await access.close());
   const isReady = { webhooks: false, policies: false };
 

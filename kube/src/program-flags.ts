@@ -9,6 +9,8 @@ export class UsageError extends Error {
 export interface FlagSpec {
   /** What stands for the value in the help; without it the flag is true or false. */
   readonly value?: string;
+  /** One letter: `-o json` besides `--output=json`. */
+  readonly short?: string;
   readonly help: string;
   readonly default?: string;
 }
@@ -30,9 +32,12 @@ export function readFlags<Name extends string>(
   const { tokens } = parseArgs({
     args: [...args],
     options: Object.fromEntries(
-      entries.map(([name, { value }]) => [
+      entries.map(([name, { value, short }]) => [
         name,
-        { type: value === undefined ? 'boolean' : 'string' } as const,
+        {
+          type: value === undefined ? ('boolean' as const) : ('string' as const),
+          ...(short !== undefined && { short }),
+        },
       ]),
     ),
     strict: false,
@@ -45,9 +50,10 @@ export function readFlags<Name extends string>(
     if (token.kind === 'option-terminator') continue;
     if (token.kind === 'positional')
       throw new UsageError(`${JSON.stringify(token.value)} is not expected here`);
-    const entry = entries.find(([name]) => `--${name}` === token.rawName);
+    const { rawName } = token;
+    const entry = entries.find(([name, { short }]) => rawName === `--${name}` || rawName === `-${short}`);
     if (entry === undefined) {
-      throw new UsageError(`${JSON.stringify(token.rawName)} is not a flag; --help lists them`);
+      throw new UsageError(`${JSON.stringify(rawName)} is not a flag; --help lists them`);
     }
     const [name, { value }] = entry;
     if (token.value === undefined && value !== undefined) {
@@ -61,8 +67,9 @@ export function readFlags<Name extends string>(
 /** One line for each flag. */
 export function flagsHelp(specs: Readonly<Record<string, FlagSpec>>): string {
   return Object.entries(specs)
-    .map(([name, { value, help, default: standard }]) => {
-      const usage = value === undefined ? `--${name}` : `--${name}=${value}`;
+    .map(([name, { value, short, help, default: standard }]) => {
+      const long = value === undefined ? `--${name}` : `--${name}=${value}`;
+      const usage = short === undefined ? long : `-${short}, ${long}`;
       const given = standard === undefined || standard === '' ? '' : ` (default ${standard})`;
       return `  ${usage}\n      ${help}${given}\n`;
     })
@@ -112,15 +119,20 @@ const DURATION_PART = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
 /** The longest time that a timer of Node takes. */
 const MAX_DURATION_MS = 2 ** 31 - 1;
 
-/** Milliseconds of a duration such as `30s` or `1m30s`; more than none. @throws UsageError naming the flag */
-export function durationMsOf(name: string, text: string): number {
+/**
+ * Milliseconds of a duration such as `30s` or `1m30s`; more than none.
+ *
+ * @param maxMs what a timer takes when left out
+ * @throws UsageError naming the flag
+ */
+export function durationMsOf(name: string, text: string, maxMs: number = MAX_DURATION_MS): number {
   let ms = 0;
   if (text.length <= 32 && DURATION.test(text)) {
     for (const [, amount, unit] of text.matchAll(DURATION_PART)) {
       ms += Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS];
     }
   }
-  if (ms >= 1 && ms <= MAX_DURATION_MS) return ms;
+  if (ms >= 1 && ms <= maxMs) return ms;
   throw new UsageError(
     `--${name} ${JSON.stringify(text)}: expected a time longer than none, such as 30s or 1m30s`,
   );
