@@ -23,12 +23,17 @@ const BOOTS: readonly Boot[] = [
   {
     title: 'what containers may do, on Linux 6.12',
     guest: { kernel: '6.12' },
-    suites: ['pods', 'binding', 'lists', 'policy-changes'],
+    suites: ['pods', 'binding', 'lists', 'policy-changes', 'attacks', 'learning'],
   },
   {
     title: 'the life of the agent, on Linux 6.12',
     guest: { kernel: '6.12' },
     suites: ['agent-life'],
+  },
+  {
+    title: 'cgroups of version 1 and 2, on Linux 6.1',
+    guest: { kernel: '6.1', cgroups: 'hybrid' },
+    suites: ['hybrid'],
   },
 ];
 
