@@ -1,5 +1,6 @@
 import { AGENT } from '../agent/bundled-program.ts';
 import { CONTROLLER } from '../controller/bundled-program.ts';
+import { DEBUGGER } from '../debugger/bundled-program.ts';
 import { NOBODY_ID } from './base-layer.ts';
 import type { Program } from './program-bundle.ts';
 
@@ -22,6 +23,11 @@ export const IMAGE_PROGRAMS: readonly ImageProgram[] = [
   {
     program: CONTROLLER,
     description: 'Runtime Enforcer beside the Kubernetes API: promotion, status, admission',
+    userId: NOBODY_ID,
+  },
+  {
+    program: DEBUGGER,
+    description: 'Runtime Enforcer under the loupe: compares what agents, the Kubernetes API and kernels know',
     userId: NOBODY_ID,
   },
 ];
