@@ -11,6 +11,11 @@ import {
   OtlpOptionsError,
   readOtlpOptions,
 } from '@runtime-enforcer/telemetry/otlp-options';
+import {
+  GENERATED_CERTIFICATE_FLAGS,
+  type GeneratedCertificatesSettings,
+  readGeneratedCertificates,
+} from './certificates/generated-options.ts';
 import { UNKNOWN_POLICY_ACTIONS, type UnknownPolicyAction } from './admission/policy-label.ts';
 import {
   type Address,
@@ -91,6 +96,12 @@ export const FLAGS = {
     help: 'tls.crt, tls.key and ca.crt to show to agents',
     default: '/etc/runtime-enforcer/certs',
   },
+  'wp-status-reconciler-agent-grpc-server-name': {
+    value: 'NAME',
+    help: 'DNS name in the certificate of every agent; without it that of its pod, POD.NAMESPACE',
+    default: '',
+  },
+  ...GENERATED_CERTIFICATE_FLAGS,
   'log-level': { value: LOG_LEVELS.join('|'), help: 'least level that is logged', default: 'info' },
   'otlp-endpoint': { value: 'ADDRESS', help: 'where to send log records; OTEL_EXPORTER_OTLP_ENDPOINT' },
   'otlp-ca-cert': { value: 'FILE', help: 'authority of the endpoint; OTEL_EXPORTER_OTLP_CERTIFICATE' },
@@ -130,7 +141,11 @@ export interface ControllerOptions {
     readonly agentSelector: string;
     /** Absent: agents are not asked. */
     readonly agentCertificateDirectory?: string;
+    /** Absent: each agent has a name of its own. */
+    readonly agentServerName?: string;
   };
+  /** Absent: certificates come from elsewhere. */
+  readonly generatedCertificates?: GeneratedCertificatesSettings;
   readonly otlp?: OtlpOptions;
   /** The controller's own pod. */
   readonly podName?: string;
@@ -166,6 +181,8 @@ export function readControllerOptions(
   };
   const metricsDirectory = textOf('metrics-cert-path');
   const agentCertificateDirectory = textOf('wp-status-reconciler-agent-grpc-mtls-cert-dir');
+  const agentServerName = textOf('wp-status-reconciler-agent-grpc-server-name');
+  const generatedCertificates = readGeneratedCertificates(textOf);
   const otlp = otlpOptions(flags, environment);
   const { POD_NAME: podName, POD_NAMESPACE: podNamespace } = environment;
   return {
@@ -201,7 +218,9 @@ export function readControllerOptions(
       ),
       agentSelector: selectorOf(textOf('wp-status-reconciler-agent-label-selector')),
       ...(isTrue('wp-status-reconciler-agent-grpc-mtls-enabled') && { agentCertificateDirectory }),
+      ...(agentServerName !== '' && { agentServerName }),
     },
+    ...(generatedCertificates && { generatedCertificates }),
     ...(otlp && { otlp }),
     ...(podName && { podName }),
     ...(podNamespace && { podNamespace }),

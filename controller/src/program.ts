@@ -71,6 +71,24 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
     log.info({ port: await health.start() }, 'health is served');
   }
 
+  if (options.generatedCertificates !== undefined) {
+    const { generatedCertificates } = await import('./certificates/generated-certificates.ts');
+    const { release, clusterDomain, ...lifetimes } = options.generatedCertificates;
+    const generated = generatedCertificates({
+      client,
+      place: { release, namespace, clusterDomain },
+      ...lifetimes,
+      directories: {
+        webhook: options.webhook.certificates.directory,
+        ...(options.status.agentCertificateDirectory !== undefined && {
+          controller: options.status.agentCertificateDirectory,
+        }),
+      },
+      log,
+    });
+    await generated.start();
+    stops.push(async () => await generated.stop());
+  }
   const openStore = async ({ directory, names }: CertificatePlace): Promise<CertificateStore> => {
     const store = certificateStore({
       directory,
@@ -87,7 +105,7 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
     isLeader: () => leadership.isLeader(),
     promotionDepth: () => tasks.promotionDepth(),
   });
-  const { agentCertificateDirectory: directory, intervalMs, agentSelector, agentPort } = options.status;
+  const { agentCertificateDirectory: directory, agentServerName, ...asked } = options.status;
   const collector = options.otlp && (await collectorExport(options.otlp, log));
   if (collector !== undefined) stops.push(async () => await collector.stop());
   if (directory === undefined) log.warn({}, 'agents are not asked, so every node is missing in every status');
@@ -97,9 +115,8 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
     metrics,
     status: {
       namespace,
-      agentSelector,
-      agentPort,
-      intervalMs,
+      ...asked,
+      ...(agentServerName !== undefined && { agentServerName }),
       ...(directory !== undefined && {
         certificates: await openStore({ directory, names: CERTIFICATE_FILE_NAMES }),
       }),

@@ -24,6 +24,8 @@ export interface AgentClientOptions {
   readonly port: number;
   readonly podName: string;
   readonly namespace: string;
+  /** The DNS name that the agent's certificate must have; `<pod>.<namespace>` when left out. */
+  readonly serverName?: string;
   readonly certificates: Pick<CertificateStore, 'current'>;
   /** Milliseconds that a call may take; 10,000 when left out. */
   readonly callMs?: number;
@@ -60,13 +62,14 @@ const CHANNEL_OPTIONS = {
 };
 
 /**
- * A client for the agent of one pod, which proves itself by a certificate for `<pod>.<namespace>`. Connects at the
- * first call.
+ * A client for the agent of one pod, which proves itself by a certificate for the server name. Connects at the first
+ * call.
  */
 export function createAgentClient(options: AgentClientOptions): AgentClient {
   const { address, port, podName, namespace, callMs = CALL_MS } = options;
-  const serverName = `${podName}.${namespace}`;
-  const agent = `${serverName} at ${address}:${port}`;
+  const pod = `${podName}.${namespace}`;
+  const { serverName = pod } = options;
+  const agent = `${pod} at ${address}:${port}`;
   const target = isIPv6(address) ? `ipv6:[${address}]:${port}` : `ipv4:${address}:${port}`;
   const { certificates, handshakeMs } = options;
   let channel = open();

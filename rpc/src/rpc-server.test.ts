@@ -112,6 +112,18 @@ describe('who may call', () => {
     });
   });
 
+  it('is taken by a client that expects the name that all agents have', async () => {
+    const { client, store } = await start();
+    store.replace(await testPair(authority, 'release-agent'));
+    const shared = { podName: 'agent-2', serverName: 'release-agent' };
+    await expect(client(controller, shared).listPoliciesStatus()).resolves.toEqual(new Map());
+    const another = { serverName: 'another-agent' };
+    await expect(client(controller, another).listPoliciesStatus()).rejects.toMatchObject({
+      problem: 'unreachable',
+      message: expect.stringMatching(/is for DNS:release-agent; expected DNS:another-agent/) as string,
+    });
+  });
+
   it('stops serving a connection whose certificate has ended meanwhile', async () => {
     const { client } = await start();
     const brief = client(await testPair(authority, 'controller', { validForMs: 3_000 }));

@@ -8,6 +8,7 @@ const TEMPLATES = 'templates';
 /** Where objects of a kind, by `kind`, are created. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   ServiceAccount: '/api/v1/namespaces/NS/serviceaccounts',
+  Secret: '/api/v1/namespaces/NS/secrets',
   ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
   ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
   Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles',

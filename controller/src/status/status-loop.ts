@@ -43,6 +43,8 @@ export interface StatusLoopOptions {
   readonly namespace: string;
   readonly agentSelector: string;
   readonly agentPort: number;
+  /** In the certificate of every agent; absent: each has a name of its own. */
+  readonly agentServerName?: string;
   readonly intervalMs: number;
   /** What to show to agents; absent: they are not asked, and every node is missing. */
   readonly certificates?: AgentClientOptions['certificates'];
@@ -68,7 +70,7 @@ interface Failures {
  */
 export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
   const { client, events, log, namespace, agentSelector, agentPort, intervalMs, certificates } = options;
-  const { metrics, emit, timings = {} } = options;
+  const { agentServerName: serverName, metrics, emit, timings = {} } = options;
   let startedAtMs = 0;
   let isSynced = false;
   /** Before, statuses would tell of agents that have not been asked yet. */
@@ -117,7 +119,10 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     options.connect ??
     (certificates &&
       ((pod: AgentPod, address: string) =>
-        createAgentClient({ address, port: agentPort, podName: pod.name, namespace, certificates })));
+        createAgentClient({
+          ...{ address, port: agentPort, podName: pod.name, namespace, certificates },
+          ...(serverName !== undefined && { serverName }),
+        })));
   const fleet = agentFleet({
     client,
     namespace,
