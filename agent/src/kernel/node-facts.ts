@@ -122,12 +122,16 @@ function magicOf(native: Native, path: string): number | undefined {
   }
 }
 
+/** From here, or as the first process sees it: a container has neither the node's securityfs nor its debugfs or /boot. */
 function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return undefined;
+  for (const place of [path, `/proc/1/root${path}`]) {
+    try {
+      return readFileSync(place, 'utf8').trim();
+    } catch {
+      continue;
+    }
   }
+  return undefined;
 }
 
 function readKernelConfig(): string | undefined {
