@@ -26,3 +26,22 @@ it('a policy that is loaded has the digest by which the controller knows it', as
   await table.settled();
   close();
 });
+
+it('has that digest again once no container holds rules that the policy has dropped', async () => {
+  const native = loadNative();
+  const { maps, close } = openExampleMaps(native);
+  const { log } = exampleLog();
+  const table = await createPolicyTable({ native, maps, log, countFailure: () => undefined });
+  await table.apply(examplePolicy('web', { app: ['/bin/a'], side: ['/bin/b'] }));
+  const answer = await table.acquire('shop/web', 'side');
+  const fewer = examplePolicy('web', { app: ['/bin/a'] });
+  await table.apply(fewer);
+  expect(table.state('shop/web')?.digest).not.toBe(policyDigest(fewer.spec));
+  if (answer.kind === 'enforced') answer.use.release();
+  expect(table.state('shop/web')).toMatchObject({
+    ...{ state: 'ready', mode: 'protect', paths: 1 },
+    digest: policyDigest(fewer.spec),
+  });
+  await table.settled();
+  close();
+});

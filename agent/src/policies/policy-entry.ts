@@ -190,6 +190,7 @@ export function createPolicyEntries(parts: {
     setCurrent(rule, undefined);
     leave(lists.release(rule.wanted));
     if (entry.removed && entry.refusal === undefined) describe(entry, 'retained', entry.mode);
+    else if (entry.state) describe(entry, entry.state.state, entry.state.mode, entry.state.message);
     forget(entry);
   };
   const add = (entry: PolicyEntry, rule: Omit<PolicyRule, 'users' | 'named' | 'current'>): PolicyRule => {
