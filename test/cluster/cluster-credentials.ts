@@ -17,15 +17,22 @@ export interface ClusterCredentials {
 
 export type CredentialFile = 'ca.crt' | 'server.crt' | 'server.key' | 'sa.key' | 'sa.pub';
 
-/** Makes a certificate authority, its certificates, and the key that signs service accounts' tokens. */
-export async function makeClusterCredentials(directory: string): Promise<ClusterCredentials> {
+/**
+ * Makes a certificate authority, its certificates, and the key that signs service accounts' tokens.
+ *
+ * @param addresses of the servers, besides 127.0.0.1
+ */
+export async function makeClusterCredentials(
+  directory: string,
+  addresses: readonly string[] = [],
+): Promise<ClusterCredentials> {
   const now = new Date();
   const common = { now, validForMs: VALID_FOR_MS };
   const authority = await createAuthority({ commonName: 'test-cluster', ...common });
   const server = await issueCertificate(authority, {
     commonName: 'kube-apiserver',
     dnsNames: ['localhost', 'kubernetes.default.svc'],
-    ipAddresses: ['127.0.0.1'],
+    ipAddresses: ['127.0.0.1', ...addresses],
     usages: ['server'],
     ...common,
   });

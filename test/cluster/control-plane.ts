@@ -72,6 +72,10 @@ export interface ControlPlaneOptions {
   readonly version?: string;
   /** Further arguments of the API server. */
   readonly apiServerArguments?: readonly string[];
+  /** Of the API server, besides 127.0.0.1: it then listens on all addresses of its network namespace. */
+  readonly addresses?: readonly string[];
+  /** Of the API server; a free one when left out. */
+  readonly port?: number;
 }
 
 /**
@@ -111,13 +115,15 @@ async function startOnce(
   }
 
   try {
-    const credentials = await makeClusterCredentials(directory);
-    const [etcdPort = 0, peerPort = 0, apiPort = 0] = await freePorts(3);
+    const credentials = await makeClusterCredentials(directory, options.addresses);
+    const [etcdPort = 0, peerPort = 0, freePort = 0] = await freePorts(3);
+    const apiPort = options.port ?? freePort;
     const etcdUrl = `http://127.0.0.1:${etcdPort}`;
     servers.push(startServer('etcd', etcdCommand(etcd.server, directory, etcdUrl, peerPort), logOf('etcd')));
     const url = `https://127.0.0.1:${apiPort}`;
     const command = [
       ...apiServerCommand(program, credentials, etcdUrl, apiPort),
+      ...(options.addresses === undefined ? [] : ['--bind-address=0.0.0.0']),
       ...(options.apiServerArguments ?? []),
     ];
     let apiServer = startServer('kube-apiserver', command, logOf('kube-apiserver'));

@@ -44,7 +44,7 @@ export const run: RunRing = async (report) => {
     report.heading('an agent of a cluster, on Linux 6.12');
     await runGuestSuite(
       {
-        ...{ kernel: '6.12', containerd: true, network: true },
+        ...{ kernel: '6.12', containerd: true, network: 'user' },
         payload: [
           ...payload,
           ...(await scenePayload(plane, collector)),

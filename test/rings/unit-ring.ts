@@ -15,18 +15,20 @@ export async function runUnitRing(report: RingReport): Promise<RingResult> {
  * The tests that vitest finds with these further arguments, reported as {@link runUnitRing} does.
  *
  * @param env added to the environment in which they run
+ * @param within a command that becomes the one behind it, such as `unshare --net`
  */
 export async function runVitestRing(
   report: RingReport,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  within: readonly string[] = [],
 ): Promise<RingResult> {
   const start = performance.now();
   const { failed: failedBefore } = report.result();
   const directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-unit-'));
   const reportFile = join(directory, 'report.json');
   try {
-    const trouble = await runVitest(reportFile, args, env);
+    const trouble = await runVitest(reportFile, args, env, within);
     const text = await readFile(reportFile, 'utf8').catch(() => undefined);
     if (text !== undefined) for (const file of parseVitestReport(text)) reportFileResult(file, report);
     if (trouble !== undefined && (text === undefined || report.result().failed === failedBefore)) {
@@ -42,10 +44,12 @@ async function runVitest(
   reportFile: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  within: readonly string[],
 ): Promise<string | undefined> {
   try {
     const output = ['--silent', '--reporter=json', `--outputFile=${reportFile}`];
-    await runHostCommand(['vitest', 'run', ...output, ...args], { cwd: REPOSITORY, env });
+    const [program = 'vitest', ...words] = [...within, 'vitest', 'run', ...output, ...args];
+    await runHostCommand([program, ...words], { cwd: REPOSITORY, env });
     return undefined;
   } catch (error) {
     return error instanceof HostCommandError ? `${error.message}\n${error.stdout}` : String(error);

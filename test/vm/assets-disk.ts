@@ -30,16 +30,21 @@ const FILE_SYSTEM_OVERHEAD = 1.1;
  * The disk that every guest boots from, for every kernel: Debian with containerd and its runtimes, our Node, and the
  * given container images in containerd's store. Guests never change it (QEMU keeps their writes elsewhere).
  *
+ * @param kind of disks that are kept beside each other in the cache
  * @returns the path of a raw ext4 image
  */
-export async function diskAsset(images: readonly ImageTar[], progress: Progress): Promise<string> {
+export async function diskAsset(
+  images: readonly ImageTar[],
+  progress: Progress,
+  kind = images.length === 0 ? 'disk' : 'disk-with-images',
+): Promise<string> {
   const rootTar = join(await cachedAsset(rootAsset(), progress), 'root.tar');
   const digests = await Promise.all(
     images.map(async ({ ref, tarPath }) => `${ref} ${await fileDigest(tarPath)}`),
   );
   const node = await stat(NODE_BINARY);
   const asset: Asset = {
-    kind: images.length === 0 ? 'disk' : 'disk-with-images',
+    kind,
     key: contentKey([DISK_RECIPE, rootAsset().key, process.version, String(node.size), ...digests]),
     title: `a guest's disk with ${images.length} container images`,
     make: async (directory) => await makeDisk(rootTar, images, directory),

@@ -25,6 +25,7 @@ export interface GuestProcess {
   output: GuestOutput;
   timeoutMs: number;
   progress: Progress;
+  signal?: AbortSignal;
 }
 
 export interface GuestEnd {
@@ -76,6 +77,9 @@ async function attempt(guest: GuestProcess, place: string): Promise<GuestEnd | u
     env: { ...process.env, ...guest.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const end = (): void => void child.kill('SIGKILL');
+  guest.signal?.addEventListener('abort', end);
+  if (guest.signal?.aborted === true) end();
   const forgetSignals = endOnSignals(child, guest.directory);
   let stderr = '';
   let timedOut = false;
@@ -100,6 +104,7 @@ async function attempt(guest: GuestProcess, place: string): Promise<GuestEnd | u
   } finally {
     clearTimeout(deadline);
     clearTimeout(powerOff);
+    guest.signal?.removeEventListener('abort', end);
     forgetSignals();
     child.kill('SIGKILL');
   }

@@ -12,7 +12,7 @@ import { runGuestProcess } from './guest-process.ts';
 import type { KernelSeries } from './kernel-series.ts';
 import { runDirectory } from './run-directory.ts';
 import { printProgress } from './progress.ts';
-import { qemuArguments } from './qemu-command.ts';
+import { type GuestNetwork, qemuArguments } from './qemu-command.ts';
 
 export type { KernelSeries } from './kernel-series.ts';
 
@@ -36,8 +36,12 @@ export interface GuestOptions {
    * `/run/containerd.pid`, its log in `/var/log/containerd.log`.
    */
   containerd?: boolean;
-  /** A network card: the host is 10.0.2.2 for a guest that takes 10.0.2.15 (test/node/host-network.ts). */
-  network?: boolean;
+  /** A network card; see test/node/host-network.ts and test/e2e/cluster-network.ts for what uses it. */
+  network?: GuestNetwork;
+  /** Another disk than that with the test images: what {@link diskAsset} has made. */
+  disk?: string;
+  /** Ends the guest at once. */
+  signal?: AbortSignal;
   payload: readonly PayloadItem[];
   /** Runs as root, found in PATH, in `/`. */
   command: readonly string[];
@@ -71,7 +75,11 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
   const [qemu, kernel, disk] = [
     await qemuAsset(printProgress),
     await kernelAsset(options.kernel, printProgress),
-    await diskAsset(options.containerd === true ? await buildTestImages(printProgress) : [], printProgress),
+    options.disk ??
+      (await diskAsset(
+        options.containerd === true ? await buildTestImages(printProgress) : [],
+        printProgress,
+      )),
   ];
   const mark = `@guest-${randomBytes(MARK_BYTES).toString('hex')}`;
   const instructionCounted = options.instructionCounted ?? false;
@@ -98,7 +106,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
       memoryMib: options.memoryMib ?? DEFAULT_MEMORY_MIB,
       append: options.append ?? '',
       instructionCounted,
-      hasNetwork: options.network ?? false,
+      ...(options.network !== undefined && { network: options.network }),
     };
     const output = guestOutput(mark, options.onLine ?? (() => undefined));
     const ended = await runGuestProcess({
@@ -108,6 +116,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
       output,
       timeoutMs: options.timeoutMs,
       progress: printProgress,
+      ...(options.signal !== undefined && { signal: options.signal }),
     });
     const text = (await readFile(consoleLog, 'utf8').catch(() => '')).replaceAll('\r', '');
     const { exitCode, readySeconds } = output;

@@ -10,7 +10,6 @@ const machine: Machine = {
   memoryMib: 1_024,
   append: '',
   instructionCounted: false,
-  hasNetwork: false,
 };
 
 const valueOf = (args: string[], option: string): string | undefined => args[args.indexOf(option) + 1];
@@ -29,7 +28,7 @@ describe('qemuArguments', () => {
 
   it('has a network only where that is asked for', () => {
     expect(qemuArguments(machine).join(' ')).not.toContain('virtio-net');
-    expect(qemuArguments({ ...machine, hasNetwork: true }).join(' ')).toContain('virtio-net-pci');
+    expect(qemuArguments({ ...machine, network: 'user' }).join(' ')).toContain('virtio-net-pci');
   });
 
   it('puts the console on the first serial port and the output on the second', () => {

@@ -1,3 +1,6 @@
+/** `user`: the host is 10.0.2.2, and the guest 10.0.2.15 once it says so. Or a tap device of the host, by its name. */
+export type GuestNetwork = 'user' | { readonly tap: string };
+
 /** What QEMU is to boot. All paths are the host's. */
 export interface Machine {
   kernelImage: string;
@@ -11,8 +14,8 @@ export interface Machine {
   append: string;
   /** Guest time is the number of executed instructions, on one processor. */
   instructionCounted: boolean;
-  /** A network card behind which the host is 10.0.2.2, and the guest 10.0.2.15 once it says so. */
-  hasNetwork: boolean;
+  /** Where its network card leads, if it has one. */
+  network?: GuestNetwork;
 }
 
 /**
@@ -43,12 +46,17 @@ export function qemuArguments(machine: Machine): string[] {
     ...['-kernel', machine.kernelImage, '-initrd', machine.initramfs],
     ...['-append', `${KERNEL_COMMAND_LINE} ${machine.append}`.trimEnd()],
     ...['-drive', `file=${escapeOption(machine.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe`],
-    ...(machine.hasNetwork
-      ? ['-netdev', 'user,id=host', '-device', 'virtio-net-pci,netdev=host,romfile=']
-      : []),
+    ...networkArguments(machine.network),
     ...['-chardev', `file,id=console,path=${escapeOption(machine.consoleLog)}`, '-serial', 'chardev:console'],
     ...['-chardev', 'stdio,id=output,signal=off', '-serial', 'chardev:output'],
   ];
+}
+
+function networkArguments(network: GuestNetwork | undefined): string[] {
+  if (network === undefined) return [];
+  const behind =
+    network === 'user' ? 'user' : `tap,ifname=${escapeOption(network.tap)},script=no,downscript=no`;
+  return ['-netdev', `${behind},id=host`, '-device', 'virtio-net-pci,netdev=host,romfile='];
 }
 
 /** In QEMU's option lists a comma inside a value is written twice. */

@@ -1,0 +1,66 @@
+import type { PayloadItem } from '../vm/guest-initramfs.ts';
+
+/** Where the node finds what the host gives it. */
+const DIRECTORY = '/run/payload/node';
+export const SUPERVISOR = `${DIRECTORY}/supervisor.mjs`;
+export const KUBELET = `${DIRECTORY}/kubelet`;
+export const KUBELET_CONFIG = `${DIRECTORY}/kubelet.json`;
+export const KUBECONFIG = `${DIRECTORY}/kubeconfig`;
+const CA = `${DIRECTORY}/ca.crt`;
+const CERTIFICATE = `${DIRECTORY}/kubelet.crt`;
+const KEY = `${DIRECTORY}/kubelet.key`;
+
+export const NODE_NAME = 'node1';
+/** Where the node's supervisor answers, see guest-node.ts. */
+export const CONTROL_PORT = 9_000;
+
+/** What a kubelet proves itself with, and whom it believes. */
+export interface KubeletCredentials {
+  /** The authority of who may ask it. */
+  readonly authority: string;
+  readonly certificate: string;
+  readonly key: string;
+  /** How it reaches the API server, as JSON. */
+  readonly kubeconfig: string;
+}
+
+/** The node's files: kubelet, its configuration, and the program that starts it. */
+export function nodeFiles(
+  kubelet: string,
+  supervisor: Uint8Array,
+  credentials: KubeletCredentials,
+): readonly PayloadItem[] {
+  return [
+    { path: KUBELET, source: kubelet, mode: 0o755 },
+    { path: SUPERVISOR, source: supervisor },
+    { path: KUBELET_CONFIG, source: Buffer.from(JSON.stringify(kubeletConfiguration())) },
+    { path: KUBECONFIG, source: Buffer.from(credentials.kubeconfig), mode: 0o600 },
+    { path: CA, source: Buffer.from(credentials.authority) },
+    { path: CERTIFICATE, source: Buffer.from(credentials.certificate) },
+    { path: KEY, source: Buffer.from(credentials.key), mode: 0o600 },
+  ];
+}
+
+function kubeletConfiguration(): object {
+  return {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
+    // The guest has no systemd.
+    cgroupDriver: 'cgroupfs',
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: true },
+      x509: { clientCAFile: CA },
+    },
+    authorization: { mode: 'Webhook' },
+    tlsCertFile: CERTIFICATE,
+    tlsPrivateKeyFile: KEY,
+    failSwapOn: false,
+    imageGCHighThresholdPercent: 100,
+    evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '2%', 'imagefs.available': '2%' },
+    // What a pod's volume is made of changes at once for a test that waits for it.
+    syncFrequency: '10s',
+    configMapAndSecretChangeDetectionStrategy: 'Watch',
+  };
+}
