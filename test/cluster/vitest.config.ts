@@ -4,7 +4,7 @@ import { REPOSITORY } from '../vm/repository.ts';
 export default defineConfig({
   test: {
     root: REPOSITORY,
-    include: ['test/cluster/**/*.api.test.ts'],
+    include: ['test/{cluster,debugger}/**/*.api.test.ts'],
     testTimeout: 30_000,
     // A control plane each, and two processors for all of them.
     fileParallelism: false,

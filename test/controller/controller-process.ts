@@ -4,6 +4,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { issueCertificate } from '@runtime-enforcer/certs/authority';
+import { accountKubeconfig } from '../cluster/account-kubeconfig.ts';
 import type { ControlPlane } from '../cluster/control-plane.ts';
 import { freePorts } from '../cluster/port.ts';
 import { type ServerProcess, startServer } from '../cluster/server-process.ts';
@@ -79,26 +80,6 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
   await plane.serviceAccount(CONTROLLER_NAMESPACE, 'default');
   await createAll(plane.admin.client, await chartObjects('controller/rbac.yaml'));
 
-  async function kubeconfig(account: string): Promise<string> {
-    const { tokenFile } = await plane.serviceAccount(CONTROLLER_NAMESPACE, account);
-    const file = join(directory, `${account}.kubeconfig`);
-    const caData = Buffer.from(authority.certificate).toString('base64');
-    await writeFile(
-      file,
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [{ name: 'test', cluster: { server: plane.url, 'certificate-authority-data': caData } }],
-        users: [
-          { name: 'test', user: { 'auth-provider': { name: 'token-file', config: { path: tokenFile } } } },
-        ],
-        contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-        'current-context': 'test',
-      }),
-    );
-    return file;
-  }
-
   async function stopAll(): Promise<void> {
     await Promise.all(processes.map(async (each) => await each.stop()));
   }
@@ -113,7 +94,7 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
         `POD_NAMESPACE=${CONTROLLER_NAMESPACE}`,
         process.execPath,
         MAIN,
-        `--kubeconfig=${await kubeconfig(account)}`,
+        `--kubeconfig=${await accountKubeconfig(plane, directory, { namespace: CONTROLLER_NAMESPACE, name: account })}`,
         `--webhook-cert-path=${directory}`,
         `--wp-status-reconciler-agent-grpc-mtls-cert-dir=${directory}`,
         `--webhook-bind-address=127.0.0.1:${webhookPort}`,

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
-import { createObserverServer, type ObserverServer } from '@runtime-enforcer/agent/server/observer-server';
+import {
+  createObserverServer,
+  type ObserverServer,
+  type ObserverSources,
+} from '@runtime-enforcer/agent/server/observer-server';
 import type { PolicyState } from '@runtime-enforcer/agent/policies/policy-state';
 import { createCumulativeLog, type KeptLog } from '@runtime-enforcer/agent/violations/cumulative-log';
 import { type CertifiedKey, issueCertificate } from '@runtime-enforcer/certs/authority';
@@ -39,6 +43,8 @@ export interface SimulatedAgentOptions {
   readonly index: number;
   readonly port: number;
   readonly nodeName?: string;
+  /** Of containers, for whoever lists them; none when left out. */
+  readonly sources?: Pick<ObserverSources, 'containers' | 'kernel'>;
 }
 
 /** Nothing listens until it is started. */
@@ -76,7 +82,7 @@ export async function simulatedAgent(options: SimulatedAgentOptions): Promise<Si
         sources: {
           node: () => agent.node,
           policies: () => policies,
-          containers: () => [],
+          ...(options.sources ?? { containers: () => [] }),
           violations,
           observations,
         },
