@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { startMetrics } from '@runtime-enforcer/agent/metrics';
 import { createCumulativeLog } from '@runtime-enforcer/agent/violations/cumulative-log';
+import { controllerMetrics } from '@runtime-enforcer/controller/metrics';
+import { statusMetrics } from '@runtime-enforcer/controller/status/status-metrics';
 import { expect, it } from 'vitest';
 import { printProgress } from '../vm/progress.ts';
 import { promtoolBinary } from './promtool-binary.ts';
@@ -52,6 +54,26 @@ it("passes Prometheus' own check with everything that the agent tells", async ()
   } finally {
     metrics.stop();
   }
+});
+
+it('passes it with everything that the controller tells', async () => {
+  const metrics = controllerMetrics({ isLeader: () => true, promotionDepth: () => 2 });
+  const status = statusMetrics(metrics.registry, () => ({
+    agents: { reporting: 3, silent: 1 },
+    activeViolations: [['shop/web', 4]],
+    ...{ unstored: 1, oldestUnstoredMs: 1_500, waitingPolicies: 2 },
+  }));
+  metrics.admission('/validate', 'allowed', 3);
+  metrics.promotion('promoted', 20);
+  metrics.promotion('error', 20);
+  status.round(100);
+  status.write('policy', 'written', 5);
+  status.write('proposal', 'failed', 5);
+  status.merged(7);
+  status.refused('OtherNode', 2);
+  const told = await metrics.registry.metrics();
+  expect(told.split('\n').length).toBeGreaterThan(80);
+  expect(await promtool(told)).toEqual({ code: 0, output: '' });
 });
 
 it('is a check that finds something', async () => {
