@@ -20,11 +20,13 @@ describe('readDebuggerOptions', () => {
       DEBUGGER_INTERVAL: '30s',
       DEBUGGER_AGENT_LABEL_SELECTOR: 'a=b',
       DEBUGGER_CERT_DIR: '/c',
+      DEBUGGER_AGENT_SERVER_NAME: 'release-agent',
       POD_NAMESPACE: 'enforcer',
     };
     expect(readDebuggerOptions(['--interval=1m', '--once', '-o', 'json'], environment)).toMatchObject({
       ...{ once: true, output: 'json', intervalMs: 60_000, grpcPort: 1, podNamespace: 'enforcer' },
       ...{ agentSelector: [{ key: 'a', values: ['b'] }], certificateDirectory: '/c' },
+      agentServerName: 'release-agent',
     });
     expect(readDebuggerOptions([], { DEBUGGER_GRPC_PORT: '' }).grpcPort).toBe(50_051);
   });

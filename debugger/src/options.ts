@@ -28,6 +28,11 @@ export const FLAGS = {
     help: 'tls.crt, tls.key and ca.crt to show to agents; DEBUGGER_CERT_DIR',
     default: '/etc/runtime-enforcer/certs',
   },
+  'agent-server-name': {
+    value: 'NAME',
+    help: 'DNS name in the certificate of every agent; without it that of its pod; DEBUGGER_AGENT_SERVER_NAME',
+    default: '',
+  },
   kubeconfig: { value: 'FILE', help: 'how to reach the API server, outside of a cluster', default: '' },
 } as const satisfies Record<string, FlagSpec>;
 
@@ -38,6 +43,7 @@ const VARIABLES: Partial<Record<FlagName, string>> = {
   'grpc-port': 'DEBUGGER_GRPC_PORT',
   'agent-label-selector': 'DEBUGGER_AGENT_LABEL_SELECTOR',
   'cert-dir': 'DEBUGGER_CERT_DIR',
+  'agent-server-name': 'DEBUGGER_AGENT_SERVER_NAME',
 };
 
 /** What the debugger runs with. */
@@ -49,6 +55,8 @@ export interface DebuggerOptions {
   readonly grpcPort: number;
   readonly agentSelector: LabelSelector;
   readonly certificateDirectory: string;
+  /** Absent: each agent has a name of its own. */
+  readonly agentServerName?: string;
   /** Absent: the service account of the pod. */
   readonly kubeconfig?: string;
   /** The debugger's own namespace, which is the agents'. */
@@ -73,6 +81,7 @@ export function readDebuggerOptions(
     }
   };
   const kubeconfig = read('kubeconfig', textOf);
+  const agentServerName = read('agent-server-name', textOf);
   const { POD_NAMESPACE: podNamespace } = environment;
   return {
     once: read('once', truthOf),
@@ -81,6 +90,7 @@ export function readDebuggerOptions(
     grpcPort: read('grpc-port', portOf),
     agentSelector: read('agent-label-selector', selectorOf),
     certificateDirectory: read('cert-dir', textOf),
+    ...(agentServerName !== '' && { agentServerName }),
     ...(kubeconfig !== '' && { kubeconfig }),
     ...(podNamespace && { podNamespace }),
   };

@@ -30,7 +30,8 @@ export async function runDebugger(
   { write, complain }: DebuggerOutput,
   signal: AbortSignal,
 ): Promise<number> {
-  const { once, output, intervalMs, grpcPort, agentSelector, certificateDirectory } = options;
+  const { once, output, intervalMs, grpcPort, agentSelector, certificateDirectory, agentServerName } =
+    options;
   const format = output === 'json' ? reportJson : reportText;
   const certificates = certificateStore({
     directory: certificateDirectory,
@@ -45,7 +46,10 @@ export async function runDebugger(
       const parts: LookParts = {
         ...{ client, namespace, signal, selector: agentSelector },
         connect: ({ address, name }) =>
-          createAgentClient({ address, port: grpcPort, podName: name, namespace, certificates }),
+          createAgentClient({
+            ...{ address, port: grpcPort, podName: name, namespace, certificates },
+            ...(agentServerName !== undefined && { serverName: agentServerName }),
+          }),
       };
       if (once) {
         const report = await compareCluster(parts);

@@ -1,7 +1,7 @@
 {{/* Of the image's values, and of the chart's version where they name none. Takes a list of the context and the image. */}}
 {{- define "runtime-enforcer.image" -}}
 {{- $image := index . 1 -}}
-{{ $image.repository }}:{{ $image.tag | default (printf "v%s" (index . 0).Chart.AppVersion) }}
+{{ $image.repository }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}
 {{- end }}
 
 {{/* What is asked of the scheduler and of the registry is said alike for every component. Takes a list of the context
