@@ -6,9 +6,9 @@ import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from './custom-resources.ts';
+import { joinNode } from './pretended-kubelets.ts';
 
 const NAMESPACE = 'shop';
-const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 const DEPLOYMENTS: Resource = { group: 'apps', version: 'v1', plural: 'deployments' };
 const REPLICA_SETS: Resource = { ...DEPLOYMENTS, plural: 'replicasets' };
 const BUDGET_MS = 60_000;
@@ -19,26 +19,9 @@ beforeAll(async () => {
   await installCustomResources(plane.admin.client);
   await plane.startControllers();
   for (const namespace of [NAMESPACE, 'other']) await plane.serviceAccount(namespace, 'anyone');
-  await joinNode('node-1');
+  await joinNode(plane.admin.client, 'node-1');
 });
 afterAll(async () => await plane.stop());
-
-/** A node as its kubelet would report it. */
-async function joinNode(name: string): Promise<void> {
-  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name } };
-  const { client } = plane.admin;
-  await client.request({ method: 'POST', path: collectionPath(NODES), body: node });
-  const status = {
-    allocatable: { cpu: '4', memory: '8Gi', pods: '110' },
-    conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }],
-  };
-  await client.request({
-    method: 'PATCH',
-    path: objectPath({ resource: NODES, name, subresource: 'status' }),
-    patchType: 'application/merge-patch+json',
-    body: { status },
-  });
-}
 
 async function create(resource: Resource, body: object, namespace = NAMESPACE): Promise<KubeObject> {
   const path = collectionPath(resource, namespace);

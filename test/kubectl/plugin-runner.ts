@@ -1,14 +1,18 @@
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { yamlText } from '@runtime-enforcer/api/yaml-text';
+import { helmBinary } from '../chart/helm-binary.ts';
 import type { ControlPlane } from '../cluster/control-plane.ts';
 import { printProgress } from '../vm/progress.ts';
+import { REPOSITORY } from '../vm/repository.ts';
 import { kubectlDirectory } from './kubectl-binary.ts';
 import { PLUGIN_DIRECTORY } from './package-plugin.ts';
 
 const TIME_LIMIT_MS = 50_000;
+/** Of util-linux: runs a program on a terminal of its own. */
+const SCRIPT = '/usr/bin/script';
 
 /** What a command printed, and how it ended. */
 export interface CommandResult {
@@ -31,6 +35,10 @@ export interface PluginRunner {
   kubectl(args: readonly string[], options?: RunOptions): Promise<CommandResult>;
   /** Runs `kubectl runtime-enforcer` with arguments separated by single spaces. */
   plugin(args: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
+  /** The same on a terminal, where somebody types the input; everything that is shown is in `stdout`. */
+  pluginOnTerminal(args: string, options?: RunOptions): Promise<CommandResult>;
+  /** Runs a command that was told to a person, in the checkout: of kubectl or of helm. */
+  command(line: string): Promise<CommandResult>;
   /** A directory for files of the test. */
   readonly directory: string;
   /** Writes a kubeconfig and names its file. */
@@ -52,16 +60,28 @@ export async function pluginRunner(plane: ControlPlane, namespace: string): Prom
   };
   const kubeconfig = await writeKubeconfig('config', adminConfig(plane, namespace));
 
-  const kubectl = async (args: readonly string[], options: RunOptions = {}): Promise<CommandResult> => {
-    const env = { PATH: path, HOME: directory, KUBECONFIG: kubeconfig, ...options.env };
-    return await run(join(await kubectlDirectory(printProgress), 'kubectl'), args, { ...options, env });
-  };
+  const environment = { PATH: path, HOME: directory, KUBECONFIG: kubeconfig };
+  const kubectlPath = join(await kubectlDirectory(printProgress), 'kubectl');
+  const kubectl = async (args: readonly string[], options: RunOptions = {}): Promise<CommandResult> =>
+    await run(kubectlPath, args, { ...options, env: { ...environment, ...options.env } });
   return {
     kubectl,
     directory,
     writeKubeconfig,
     plugin: async (args, options) =>
       await kubectl(['runtime-enforcer', ...(typeof args === 'string' ? args.split(' ') : args)], options),
+    async command(line) {
+      const env = { ...environment, PATH: [path, dirname(await helmBinary(printProgress))].join(delimiter) };
+      return await run('/bin/sh', ['-c', line], { cwd: REPOSITORY, env });
+    },
+    async pluginOnTerminal(args, options = {}) {
+      const env = { ...environment, TERM: 'xterm', ...options.env };
+      const command = `${kubectlPath} runtime-enforcer ${args}`;
+      return await run(SCRIPT, ['--quiet', '--return', '--command', command, '/dev/null'], {
+        ...options,
+        env,
+      });
+    },
     stop: async () => await rm(directory, { recursive: true, force: true }),
   };
 }

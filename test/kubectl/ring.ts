@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { helmBinary } from '../chart/helm-binary.ts';
 import { etcdBinaries } from '../cluster/etcd-binary.ts';
 import { kubernetesBinary } from '../cluster/kubernetes-binary.ts';
 import type { RunRing } from '../rings/report.ts';
@@ -7,12 +8,15 @@ import { printProgress } from '../vm/progress.ts';
 import { krewValidator } from './krew-validator.ts';
 import { kubectlDirectory } from './kubectl-binary.ts';
 
+const PROGRAMS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const;
+
 /** The kubectl ring: the packaged plugin, run by a real kubectl against a real API server. */
 export const run: RunRing = async (report) => {
   // Built here, where a person sees that it takes minutes, and not within the time of a test.
   await etcdBinaries(printProgress);
-  await kubernetesBinary('kube-apiserver', printProgress);
+  for (const program of PROGRAMS) await kubernetesBinary(program, printProgress);
   await kubectlDirectory(printProgress);
   await krewValidator(printProgress);
+  await helmBinary(printProgress);
   return await runVitestRing(report, ['--config', join(import.meta.dirname, 'vitest.config.ts')]);
 };

@@ -33,7 +33,7 @@ export function checkAgents({ agents, nodes }: ClusterFacts): readonly Finding[]
       ...base,
       subject: `node ${name}`,
       message: 'it has no agent: nothing is enforced there',
-      repair: `${INSTALL_COMMAND} --set-json 'agent.tolerations=[{"operator":"Exists"}]'`,
+      repair: `${INSTALL_COMMAND} --reset-then-reuse-values --set-json 'agent.tolerations=[{"operator":"Exists"}]'`,
     });
   }
   return findings;
