@@ -220,7 +220,7 @@ describe('what the kernel of a node holds', () => {
     await node.bind(second, { name: 'web-2', uid: await podOf('web-2', second) });
     expect((await once()).code).toBe(0);
     const { cgroupId } = node.container(second);
-    await second.remove();
+    await node.end(second);
     const [line] = linesOf(await once());
     expect(line).toContain(`"cgroup id" mismatch: agent="${cgroupId}", node="none"`);
     await node.unbind(second);

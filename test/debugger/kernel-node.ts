@@ -36,6 +36,8 @@ export interface KernelNode {
   /** Binds it as the container of a pod of the API server. */
   bind(example: ExampleContainer, pod: { readonly name: string; readonly uid: string }): Promise<void>;
   unbind(example: ExampleContainer): Promise<void>;
+  /** Ends its process and removes its cgroup; it stays bound. */
+  end(example: ExampleContainer): Promise<void>;
   container(example: ExampleContainer): BoundContainer;
   stop(): Promise<void>;
 }
@@ -59,7 +61,7 @@ export async function kernelNode(): Promise<KernelNode> {
     settings: createNodeSettings(maps.settings),
     own: { podUid: undefined, namespace: undefined },
   });
-  const started: ExampleContainer[] = [];
+  const started = new Set<ExampleContainer>();
   const node: KernelNode = {
     maps,
     edit: (containers) => containers,
@@ -69,7 +71,7 @@ export async function kernelNode(): Promise<KernelNode> {
     },
     async startContainer() {
       const example = await startExampleContainer(tree, { labels: { [POLICY_LABEL]: POLICY_NAME } });
-      started.push(example);
+      started.add(example);
       return example;
     },
     async bind({ pod, container }, { name, uid }) {
@@ -77,6 +79,10 @@ export async function kernelNode(): Promise<KernelNode> {
     },
     async unbind({ container }) {
       await binder.unbind(container.id);
+    },
+    async end(example) {
+      started.delete(example);
+      await example.remove();
     },
     container({ container }) {
       const known = binder.container(container.id);
