@@ -30,23 +30,37 @@ function agent({
   };
 }
 
+const LIMITS = { answerMs: 10_000, signal: new AbortController().signal };
+
 describe('readAgentCache', () => {
   it('has all that an agent tells, and closes it', async () => {
     const asked = agent();
-    expect(await readAgentCache(asked)).toEqual({ pods: [reportedPod()], bindings: [reportedBinding()] });
+    expect(await readAgentCache(asked, LIMITS)).toEqual({
+      pods: [reportedPod()],
+      bindings: [reportedBinding()],
+    });
     expect(asked.signal.aborted).toBe(true);
   });
 
   it('has a sentence where the agent cannot look into the kernel', async () => {
-    const { pods, bindings } = await readAgentCache(agent({ bindings: new Error('unknown method') }));
+    const { pods, bindings } = await readAgentCache(agent({ bindings: new Error('unknown method') }), LIMITS);
     expect(pods).toHaveLength(1);
     expect(bindings).toBe('unknown method');
   });
 
   it('gives up an agent that does not answer in time', async () => {
-    await expect(readAgentCache(agent({ waitMs: 60_000 }), 20)).rejects.toThrow(
+    await expect(readAgentCache(agent({ waitMs: 60_000 }), { ...LIMITS, answerMs: 20 })).rejects.toThrow(
       'no whole answer within 20 ms',
     );
+  });
+
+  it('ends at once when it is told to', async () => {
+    const ended = new AbortController();
+    const asked = agent({ waitMs: 60_000 });
+    const reading = readAgentCache(asked, { ...LIMITS, signal: ended.signal });
+    ended.abort();
+    await expect(reading).rejects.toThrow('aborted');
+    expect(asked.signal.aborted).toBe(true);
   });
 
   it('gives up an agent that never comes to an end', async () => {
@@ -56,14 +70,17 @@ describe('readAgentCache', () => {
         for (;;) yield pod;
       },
     };
-    await expect(readAgentCache(agent({ pods: endless }))).rejects.toThrow('which no node has');
+    await expect(readAgentCache(agent({ pods: endless }), LIMITS)).rejects.toThrow('which no node has');
   });
 
   it('cuts texts that are longer than any name', async () => {
     const long = 'x'.repeat(100_000);
     const labels = new Map([[long, long]]);
     const containers = [reportedContainer({ name: long, policyName: long })];
-    const { pods } = await readAgentCache(agent({ pods: [reportedPod({ name: long, labels, containers })] }));
+    const { pods } = await readAgentCache(
+      agent({ pods: [reportedPod({ name: long, labels, containers })] }),
+      LIMITS,
+    );
     expect(JSON.stringify([pods[0]?.name, ...(pods[0]?.labels ?? [])]).length).toBeLessThan(2_000);
     expect(pods[0]?.containers[0]?.name.length).toBeLessThan(1_000);
   });

@@ -4,7 +4,7 @@ import type { ReportedBinding, ReportedPod } from '@runtime-enforcer/rpc/reporte
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
 
 /** For all that one agent tells. */
-const ANSWER_MS = 30_000;
+export const ANSWER_MS = 30_000;
 /** A node that is full has a hundredth of it. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Nothing that Kubernetes names is longer; what a runtime tells can be. */
@@ -21,32 +21,31 @@ export interface AgentCache {
  * Asks an agent for everything. What a broken or hostile agent could do with its answer is bounded: its time, its size
  * and the length of each text.
  *
- * @param client is closed afterwards
+ * @param client is closed afterwards, and as soon as the signal aborts
  * @throws Error with the reason why there is no whole answer
  */
 export async function readAgentCache(
   client: Pick<AgentClient, 'listPods' | 'listBindings' | 'close'>,
-  answerMs = ANSWER_MS,
+  { answerMs, signal }: { readonly answerMs: number; readonly signal: AbortSignal },
 ): Promise<AgentCache> {
-  const late = new AbortController();
-  const timer = setTimeout(() => {
-    late.abort();
-    client.close();
-  }, answerMs);
+  const late = AbortSignal.timeout(answerMs);
+  const ended = AbortSignal.any([late, signal]);
+  const close = (): void => client.close();
+  ended.addEventListener('abort', close);
   try {
     // First the kernel: whatever starts in between is then known to the agent, and no stray.
     const room = answerRoom();
     const bindings = await taken(client.listBindings(), room).catch((error: unknown) => {
-      if (late.signal.aborted) throw error;
+      if (ended.aborted) throw error;
       return describeError(error);
     });
     const pods = (await taken(client.listPods(), room)).map(cutTexts);
     return { pods, bindings };
   } catch (error) {
-    if (late.signal.aborted) throw new Error(`no whole answer within ${answerMs} ms`, { cause: error });
+    if (late.aborted) throw new Error(`no whole answer within ${answerMs} ms`, { cause: error });
     throw error;
   } finally {
-    clearTimeout(timer);
+    ended.removeEventListener('abort', close);
     client.close();
   }
 }

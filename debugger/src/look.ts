@@ -5,7 +5,7 @@ import { pagedList } from '@runtime-enforcer/kube/paged-list';
 import { collectionPath, PODS } from '@runtime-enforcer/kube/resource-path';
 import type { AgentClient } from '@runtime-enforcer/rpc/agent-client';
 import { describeError } from '@runtime-enforcer/telemetry/error-text';
-import { readAgentCache } from './agent-cache.ts';
+import { ANSWER_MS, readAgentCache } from './agent-cache.ts';
 import { type ClusterPod, clusterPodOf } from './cluster-pod.ts';
 import {
   type AgentAnswer,
@@ -85,7 +85,7 @@ function isAgent({ labels, phase }: ClusterPod, selector: LabelSelector): boolea
 /** While one agent takes the place of another there are two: the newer one that stays is asked first. */
 async function answerOf(
   agents: readonly ClusterPod[],
-  { connect, answerMs, signal }: LookParts,
+  { connect, answerMs = ANSWER_MS, signal }: LookParts,
 ): Promise<AgentAnswer | undefined> {
   const inOrder = agents.toSorted(
     (one, other) => Number(one.isDeleting) - Number(other.isDeleting) || other.createdAt - one.createdAt,
@@ -98,7 +98,7 @@ async function answerOf(
       continue;
     }
     try {
-      return { cache: await readAgentCache(connect({ ...pod, address }), answerMs) };
+      return { cache: await readAgentCache(connect({ ...pod, address }), { answerMs, signal }) };
     } catch (error) {
       signal.throwIfAborted();
       reasons.push(describeError(error));
