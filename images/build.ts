@@ -7,7 +7,7 @@ import type { Architecture } from './architecture.ts';
 import { baseLayer, CA_CERTIFICATES, NODE_IN_IMAGE, nodeLayer } from './base-layer.ts';
 import { billOfMaterials } from './bill-of-materials.ts';
 import { debianPackages, type UnpackedPackages } from './debian-packages.ts';
-import { nodeRuntime } from './node-runtime.ts';
+import { nodeRuntime, NODE_ENVIRONMENT } from './node-runtime.ts';
 import { type ImageDefaults, imageLayer, ociImage } from './oci-image.ts';
 import { packageFiles, packagesOf } from './package-files.ts';
 import { bundleProgram, type Program } from './program-bundle.ts';
@@ -95,7 +95,7 @@ function imageDefaults(program: Program, userId: number): ImageDefaults {
   return {
     entrypoint: [NODE_IN_IMAGE, programInImage(program)],
     path: PATH_IN_IMAGE,
-    environment: { SSL_CERT_FILE: CA_CERTIFICATES },
+    environment: { SSL_CERT_FILE: CA_CERTIFICATES, ...NODE_ENVIRONMENT },
     user: `${userId}:${userId}`,
   };
 }

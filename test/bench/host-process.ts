@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { NODE_ENVIRONMENT } from '../../images/node-runtime.ts';
 
 const READY_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 10_000;
@@ -45,7 +46,7 @@ export function startHostProcess(options: {
   const { command, env, logsTo, onLine } = options;
   const startedMs = performance.now();
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...command], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...NODE_ENVIRONMENT, ...env },
     stdio: ['ignore', logsTo === 'stdout' ? 'pipe' : 'ignore', 'pipe'],
   });
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));

@@ -16,7 +16,7 @@ const COMPONENT = 'runtime-enforcer-agent';
  * policy that fits badly makes all pods of a cluster violate it at once, which its API server must not notice.
  */
 const VIOLATION_EVENTS = {
-  ofNode: { burst: 12, refillMs: 10_000 },
+  ofNode: { burst: 6, refillMs: 30_000 },
   ofPod: { burst: 3, refillMs: 60_000 },
 };
 /** What the API server gives; a static pod's uid is a digest, of which the API server knows nothing. */
