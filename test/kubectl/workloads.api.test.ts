@@ -1,13 +1,17 @@
-import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { API_VERSION, POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
+import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from '../cluster/custom-resources.ts';
+import { eventually } from '../runtime/eventually.ts';
 import {
   type ClusterContents,
   clusterContents,
   DEPLOYMENTS,
   PODS,
+  startPromotion,
   violation,
   violationStatus,
 } from './cluster-contents.ts';
@@ -238,5 +242,86 @@ describe('doctor', () => {
     expect((await about('unbound-pods', 'bound/lost'))?.severity).toBe('error');
     await cluster.remove(PODS, 'lost');
     expect(await about('unbound-pods', 'bound/lost')).toBeUndefined();
+  });
+
+  it('finds policies that are not in force everywhere until they are', async () => {
+    const nodesWithIssues = { 'node-9': { code: 'Failed', message: 'a table is full' } };
+    const status = { phase: 'Failed', totalNodes: 1, failedNodes: 1, nodesWithIssues };
+    await cluster.policy('failed', { app: [] }, { status });
+    const finding = await about('policies', 'bound/failed');
+    expect(finding).toMatchObject({
+      severity: 'error',
+      message: 'it is not in force on all nodes (node-9: Failed a table is full)',
+    });
+    expect((await shell.command(finding?.repair ?? 'false')).stdout).toContain('a table is full');
+    await cluster.remove(WORKLOAD_POLICIES, 'failed');
+    expect(await about('policies', 'bound/failed')).toBeUndefined();
+  });
+
+  it('finds proposals that the controller cannot promote until the obstacle is gone', async () => {
+    const promotion = startPromotion(plane.admin.client);
+    try {
+      await promotion.synced;
+      await cluster.policy('deploy-taken', { app: ['/mine'] });
+      await cluster.proposal('deploy-taken', { app: ['/learned'] });
+      expect((await shell.plugin('promote deploy-taken --timeout 20s')).code).toBe(1);
+      const finding = await about('promotions', 'bound/deploy-taken');
+      expect(finding?.severity).toBe('error');
+      expect((await shell.command(finding?.repair ?? 'false')).stdout).toContain('PromotionFailed');
+      await cluster.remove(WORKLOAD_POLICIES, 'deploy-taken');
+      await eventually('the proposal is promoted', async () =>
+        (await cluster.get(WORKLOAD_POLICY_PROPOSALS, 'deploy-taken')) === undefined ? true : undefined,
+      );
+      expect(await about('promotions', 'bound/deploy-taken')).toBeUndefined();
+    } finally {
+      await promotion.stop();
+    }
+  });
+});
+
+describe('test', () => {
+  const policy = {
+    apiVersion: API_VERSION,
+    kind: 'WorkloadPolicy',
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { mode: 'protect', rulesByContainer: { app: { executables: { allowed: ['/app/server'] } } } },
+  };
+  const testOf = (expected: string) => ({
+    apiVersion: API_VERSION,
+    kind: 'PolicyTest',
+    metadata: { name: 'web' },
+    policy: 'web.yaml',
+    execs: [
+      { container: 'app', path: '/app/server', expect: 'allow' },
+      { container: 'app', path: '/bin/sh', expect: expected },
+    ],
+  });
+  const directoryOf = async (name: string, files: Readonly<Record<string, object>>): Promise<string> => {
+    const directory = join(shell.directory, name);
+    await mkdir(directory, { recursive: true });
+    for (const [file, document] of Object.entries(files))
+      await writeFile(join(directory, file), JSON.stringify(document));
+    return directory;
+  };
+
+  it('needs no cluster, and says what is not as expected', async () => {
+    const env = { KUBECONFIG: '/nonexistent' };
+    const good = await directoryOf('good', { 'web.yaml': policy, 'web-test.yaml': testOf('deny') });
+    expect(await shell.plugin(`test ${good}`, { env })).toMatchObject({ code: 0, stderr: '' });
+    const bad = await directoryOf('bad', { 'web.yaml': policy, 'web-test.yaml': testOf('allow') });
+    const report = join(shell.directory, 'report.xml');
+    const failed = await shell.plugin(`test ${bad} --junit ${report}`, { env });
+    expect(failed.code).toBe(3);
+    expect(failed.stdout).toContain('/bin/sh');
+    const xml = await readFile(report, 'utf8');
+    expect(xml).toContain('<testsuite');
+    expect(xml).toContain('failures="1"');
+  });
+
+  it('finds nothing to test where there is nothing', async () => {
+    const empty = await directoryOf('empty', { 'web.yaml': policy });
+    const { code, stderr } = await shell.plugin(`test ${empty}`);
+    expect(stderr).toContain('holds no policy tests');
+    expect(code).toBe(1);
   });
 });
