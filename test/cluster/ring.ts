@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { helmBinary } from '../chart/helm-binary.ts';
 import type { RunRing } from '../rings/report.ts';
 import { runVitestRing } from '../rings/unit-ring.ts';
 import { printProgress } from '../vm/progress.ts';
@@ -12,6 +13,7 @@ const PROGRAMS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
 export const run: RunRing = async (report) => {
   // Built here, where a person sees that it takes minutes, and not within the time of a test.
   await etcdBinaries(printProgress);
+  await helmBinary(printProgress);
   for (const program of PROGRAMS) await kubernetesBinary(program, printProgress);
   return await runVitestRing(report, ['--config', join(import.meta.dirname, 'vitest.config.ts')]);
 };

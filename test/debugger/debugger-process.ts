@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { issueCertificate } from '@runtime-enforcer/certs/authority';
+import { renderChart } from '../chart/render-chart.ts';
 import { accountKubeconfig } from '../cluster/account-kubeconfig.ts';
 import type { ControlPlane } from '../cluster/control-plane.ts';
+import { createAll } from '../controller/chart-objects.ts';
 import { CONTROLLER_NAMESPACE } from '../controller/controller-process.ts';
 import { REPOSITORY } from '../vm/repository.ts';
 
@@ -18,7 +20,7 @@ export interface DebuggerRun {
   readonly stderr: string;
 }
 
-/** Runs the debugger as in its pod: with a service account, a certificate, and a namespace. */
+/** Runs the debugger as in its pod: with the service account that the chart gives it, a certificate, and a namespace. */
 export interface DebuggerRunner {
   run(
     args: readonly string[],
@@ -39,9 +41,14 @@ export async function debuggerRunner(
   directory: string,
   port: number,
 ): Promise<DebuggerRunner> {
-  const account = { namespace: CONTROLLER_NAMESPACE, name: 'debugger' };
-  const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }];
-  const kubeconfig = await accountKubeconfig(plane, directory, account, { clusterRules: rules });
+  const rendered = await renderChart({ values: { debugger: { enabled: true } } });
+  const rights = rendered.filter(({ template }) => template === 'templates/debugger/rbac.yaml');
+  await createAll(
+    plane.admin.client,
+    rights.map(({ object }) => object),
+  );
+  const account = { namespace: CONTROLLER_NAMESPACE, name: 'runtime-enforcer-debugger' };
+  const kubeconfig = await accountKubeconfig(plane, directory, account);
 
   async function certificates(dnsName: string): Promise<string> {
     const { authority } = plane.credentials;
