@@ -37,6 +37,8 @@ let cluster: FakeCluster;
 let reporting: ReturnType<typeof fakeReporting>;
 let observations: KeptLog<NodeObservation>;
 let promoted: Set<string>;
+/** How often it was asked whether a workload has its policy: once for each path that is looked at. */
+let asked: number;
 let present: BoundContainer[];
 let programs: Map<string, RunningProgram[]>;
 let learner: ClusterLearner;
@@ -46,6 +48,7 @@ beforeEach(async () => {
   reporting = fakeReporting();
   observations = createCumulativeLog<NodeObservation>({ incarnation: 'i' });
   promoted = new Set();
+  asked = 0;
   present = [];
   programs = new Map();
 });
@@ -59,7 +62,10 @@ async function start(more: { freshMs?: number; writesPerSecond?: number } = {}):
     ...{ client: cluster.client, nodeName: 'node-1', observations, now: () => 5_000 },
     ...{ log: reporting.log, counters: reporting.counters },
     selector: parseLearningSelector('{"matchLabels":{"learn":"yes"}}') ?? [],
-    isPromoted: (namespace, name) => promoted.has(`${namespace}/${name}`),
+    isPromoted: (namespace, name) => {
+      asked++;
+      return promoted.has(`${namespace}/${name}`);
+    },
     containers: () => present,
     readRunning: (container) => Promise.resolve(programs.get(container.containerId) ?? []),
     timings: { ...FAST, writer: { ...FAST.writer, ...more } },
@@ -132,6 +138,25 @@ describe('learning into proposals', () => {
       cluster.requests.filter((line) => line.includes('PUT')).every((line) => line.includes('fieldManager=')),
     ).toBe(true);
     expect(learner.state()).toMatchObject({ waiting: 0, followed: 4, observations: 4 });
+  });
+
+  it('does not look again at all that waits whenever a path comes', async () => {
+    putDeployment(cluster, { pods: ['web-1'] });
+    await start();
+    const web = container('web-1');
+    learner.events([learned(web, '/bin/first')]);
+    await until('a proposal', has('/bin/first'));
+    const paths = Array.from({ length: 90 }, (_, index) => `/bin/${index}`);
+    asked = 0;
+    for (const path of paths) {
+      learner.events([learned(web, path)]);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until('all paths', has('/bin/89'));
+    await settled();
+    // As it comes, when its proposal is written, and a few times for each write.
+    expect(asked).toBeGreaterThanOrEqual(paths.length);
+    expect(asked).toBeLessThan(6 * paths.length);
   });
 
   it('offers evidence that adds up, with pods, origin and node', async () => {

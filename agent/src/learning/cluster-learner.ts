@@ -86,7 +86,8 @@ export function createClusterLearner(options: {
   let followedCharacters = 0;
   /** By `namespace/name`: the proposals of which this node has told observations. */
   const observed = new Map<string, ProposalName>();
-  const dirty = new Set<Track>();
+  /** What is to be settled: paths that came, or all that waits. A tenant's new paths must not be looked at again and again. */
+  const dirty = new Map<Track, Set<ExecutablePath> | 'all'>();
   const snapshots = new Set<string>();
   let ready = false;
   let stopped = false;
@@ -123,9 +124,18 @@ export function createClusterLearner(options: {
     onSettled: (key) => settleAll(tracks.ofProposal(key)),
   });
 
-  const settleLater = (track: Track): void => {
-    dirty.add(track);
+  const takeTurn = (): void => {
     if (ready && !stopped) turn ??= setImmediate(settleDirty);
+  };
+  const settleLater = (track: Track): void => {
+    dirty.set(track, 'all');
+    takeTurn();
+  };
+  const settlePathLater = (track: Track, path: ExecutablePath): void => {
+    const paths = dirty.get(track);
+    if (paths === undefined) dirty.set(track, new Set([path]));
+    else if (paths !== 'all') paths.add(path);
+    takeTurn();
   };
   const settleAll = (some: Iterable<Track>): void => {
     for (const track of some) settleLater(track);
@@ -133,16 +143,16 @@ export function createClusterLearner(options: {
   const settleDirty = (): void => {
     turn = undefined;
     const endMs = performance.now() + TURN_MS;
-    for (const track of dirty) {
+    for (const [track, paths] of dirty) {
       dirty.delete(track);
-      settle(track);
+      settle(track, paths);
       if (performance.now() < endMs) continue;
       if (dirty.size > 0) turn = setImmediate(settleDirty);
       return;
     }
   };
 
-  const settle = (track: Track): void => {
+  const settle = (track: Track, paths: Iterable<ExecutablePath> | 'all'): void => {
     const state = namespaces.state(track.namespace);
     if (state === 'other') tracks.clear(track);
     if (state !== 'selected' || track.waiting.size === 0) return;
@@ -153,7 +163,10 @@ export function createClusterLearner(options: {
       tracks.refuse(track);
       return;
     }
-    for (const [path, execs] of track.waiting) settlePath(track, target, path, execs);
+    for (const path of paths === 'all' ? track.waiting.keys() : paths) {
+      const execs = track.waiting.get(path);
+      if (execs !== undefined) settlePath(track, target, path, execs);
+    }
   };
 
   const targetOf = (track: Track, identity: PodIdentity): Target | undefined => {
@@ -200,7 +213,7 @@ export function createClusterLearner(options: {
       counters.add('learned_paths_refused');
       return undefined;
     }
-    if (tracks.add(track, parsed.value, execs)) settleLater(track);
+    if (tracks.add(track, parsed.value, execs)) settlePathLater(track, parsed.value);
     return track.refused ? undefined : { track, path: parsed.value };
   };
 
@@ -291,7 +304,7 @@ export function createClusterLearner(options: {
         const more = Number(count > known.count ? count - known.count : count);
         known.count = count;
         const { track, path, origin } = known;
-        if (tracks.add(track, path, { origin, count: more, firstMs, lastMs })) settleLater(track);
+        if (tracks.add(track, path, { origin, count: more, firstMs, lastMs })) settlePathLater(track, path);
       }
     },
     counted(presentIds) {
@@ -323,10 +336,10 @@ export function createClusterLearner(options: {
       stopped = true;
       clearImmediate(turn);
       await Promise.all([namespaces.stop(), promotions.stop(), pods.stop(), reading]);
-      if (ready) for (const track of dirty) settle(track);
+      if (ready) for (const [track, paths] of dirty) settle(track, paths);
       await writer.stop();
       // What is not listed now never will be.
-      for (const track of tracks.all()) settle(track);
+      for (const track of tracks.all()) settle(track, 'all');
       counters.add('learned_paths_lost', tracks.waiting);
       book.stop();
     },
