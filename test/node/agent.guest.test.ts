@@ -2,18 +2,17 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
-import { certificateStore } from '@runtime-enforcer/certs/certificate-store';
 import { type ApiClient, apiClient } from '@runtime-enforcer/kube/api-client';
 import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import { type PooledConfig, pooledConfig } from '@runtime-enforcer/kube/pooled-config';
-import { type AgentClient, createAgentClient } from '@runtime-enforcer/rpc/agent-client';
-import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import { runAgentCommand, startAgent, type AgentProcess } from '../runtime/agent-process.ts';
 import { openCri } from '../runtime/cri.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { mustBeDenied, mustRun } from '../runtime/expectations.ts';
 import { removePod, restartContainer, runPod, type Pod } from '../runtime/pod.ts';
+import { stormCounts } from '../runtime/storm.ts';
 import { forwardHostPorts, type HostPorts } from './host-network.ts';
+import { reportedOccurrences, reportedViolation, withObserver } from './observer.ts';
 import {
   ADMIN_KUBECONFIG,
   AGENT_CERTIFICATES,
@@ -21,7 +20,6 @@ import {
   AGENT_NAMESPACE,
   AGENT_POD,
   COLLECTOR_CERTIFICATES,
-  CONTROLLER_CERTIFICATES,
   NODE_NAME,
   SCENE_FILE,
   type Scene,
@@ -32,8 +30,13 @@ const PAUSE = '/opt/test/pause';
 const HASH = '5d59d67564';
 const PROPOSALS = '/apis/runtimeenforcer.kubewarden.io/v1alpha1/namespaces/shop/workloadpolicyproposals';
 const POLICIES = '/apis/runtimeenforcer.kubewarden.io/v1alpha1/namespaces/shop/workloadpolicies';
-const GRPC_PORT = 50_051;
-const PROBES = 'http://127.0.0.1:8081';
+/** Where an agent answers; the second one cannot have an address of its own here, as pods have. */
+const PORTS = { grpc: 50_051, probes: 8_081 };
+const OTHER_PORTS = { grpc: 50_052, probes: 8_082 };
+const OTHER_AGENT_POD = 'agent-y';
+const STORM = '/opt/test/execstorm';
+const FORBIDDEN = '/opt/test/tiny';
+const STORM_SECONDS = 30;
 const STOP_BUDGET_MS = 10_000;
 /** Both learners and the fallback of a busy machine need their time. */
 const SEEN_BUDGET_MS = 60_000;
@@ -86,7 +89,7 @@ describe('the agent of a cluster', () => {
     cri.close();
   });
 
-  const start = async (): Promise<AgentProcess> =>
+  const start = async (podName = AGENT_POD, { grpc, probes } = PORTS): Promise<AgentProcess> =>
     await startAgent(
       [
         ...['--kubeconfig', AGENT_KUBECONFIG, '--grpc-mtls-cert-dir', AGENT_CERTIFICATES],
@@ -94,12 +97,13 @@ describe('the agent of a cluster', () => {
           '--learning-namespace-selector',
           `{"matchLabels":{"kubernetes.io/metadata.name":"${NAMESPACE}"}}`,
         ],
+        ...['--grpc-port', String(grpc), '--health-probe-bind-address', `:${probes}`],
         ...['--otlp-endpoint', `https://127.0.0.1:${scene.collectorPort}`],
         ...['--otlp-ca-cert', `${COLLECTOR_CERTIFICATES}/ca.crt`],
         ...['--otlp-client-cert', `${COLLECTOR_CERTIFICATES}/tls.crt`],
         ...['--otlp-client-key', `${COLLECTOR_CERTIFICATES}/tls.key`],
       ],
-      { NODE_NAME, POD_NAME: AGENT_POD, POD_NAMESPACE: AGENT_NAMESPACE },
+      { NODE_NAME, POD_NAME: podName, POD_NAMESPACE: AGENT_NAMESPACE },
     );
   const warnings = (): string =>
     JSON.stringify(agent.log.filter(({ level }) => level === 'warn' || level === 'error'));
@@ -132,43 +136,9 @@ describe('the agent of a cluster', () => {
     return pod;
   }
 
-  async function probe(path: string): Promise<{ status: number; text: string }> {
-    const response = await fetch(`${PROBES}${path}`);
+  async function probe(path: string, { probes } = PORTS): Promise<{ status: number; text: string }> {
+    const response = await fetch(`http://127.0.0.1:${probes}${path}`);
     return { status: response.status, text: await response.text() };
-  }
-
-  async function withObserver(use: (client: AgentClient) => Promise<void>): Promise<void> {
-    const certificates = certificateStore({
-      directory: CONTROLLER_CERTIFICATES,
-      onRefused: (error) => assert.fail(String(error)),
-    });
-    await certificates.start();
-    const client = createAgentClient({
-      ...{ address: '127.0.0.1', port: GRPC_PORT, podName: AGENT_POD, namespace: AGENT_NAMESPACE },
-      certificates,
-    });
-    try {
-      await use(client);
-    } finally {
-      client.close();
-      certificates.stop();
-    }
-  }
-
-  /** Reads violations from the beginning, until one holds all the given fields. */
-  async function reported(fields: Partial<ReportedViolation>): Promise<ReportedViolation> {
-    let found: ReportedViolation | undefined;
-    await withObserver(async (client) => {
-      const signal = AbortSignal.timeout(SEEN_BUDGET_MS);
-      for await (const event of client.watch({ signal })) {
-        if (event.kind === 'lost') throw event.error;
-        found = event.report.violations?.entries
-          .map(({ value }) => value)
-          .find((value) => Object.entries(fields).every(([name, text]) => Reflect.get(value, name) === text));
-        if (found !== undefined) return;
-      }
-    });
-    return found ?? assert.fail(`no violation with ${JSON.stringify(fields)} was reported`);
   }
 
   async function seenByCollector(labels: Readonly<Record<string, string>>): Promise<number> {
@@ -225,7 +195,7 @@ describe('the agent of a cluster', () => {
     const pod = await runWebPod('bbbbb', `exec ${PAUSE}`, { [POLICY_LABEL]: 'web' });
     await mustRun(cri, pod, 'main', ['/usr/bin/ls', '/']);
     await mustRun(cri, pod, 'main', ['/usr/bin/id']);
-    const seen = await reported({ executablePath: '/usr/bin/id', action: 'monitor' });
+    const seen = await reportedViolation(PORTS.grpc, { executablePath: '/usr/bin/id', action: 'monitor' });
     const expected = {
       ...{ namespace: NAMESPACE, policyName: 'web', podName: pod.spec.name, containerName: 'main' },
       ...{ nodeName: NODE_NAME, origin: 'exec', occurrences: 1 },
@@ -243,9 +213,9 @@ describe('the agent of a cluster', () => {
     await agent.waitFor({ msg: 'policy loaded', policy: 'shop/web', mode: 'protect' }, undefined, from);
     await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
     await mustRun(cri, pod, 'main', ['/usr/bin/ls', '/']);
-    await reported({ executablePath: '/usr/bin/id', action: 'protect' });
+    await reportedViolation(PORTS.grpc, { executablePath: '/usr/bin/id', action: 'protect' });
     await seenByCollector({ action: 'protect', policy_name: 'web' });
-    await withObserver(async (client) => {
+    await withObserver(PORTS.grpc, async (client) => {
       assert.deepEqual((await client.listPoliciesStatus()).get('shop/web')?.mode, 'protect');
     });
     await eventually('the denial is an Event on the pod', async () => {
@@ -299,6 +269,51 @@ describe('the agent of a cluster', () => {
       SEEN_BUDGET_MS,
     );
     await mustBeDenied(cri, pod, 'main', ['/usr/bin/id']);
+  });
+
+  it('hands the node over and takes it back while a forbidden command is tried: no gap, nothing lost or told twice', async () => {
+    const rules = { main: { executables: { allowed: ['/bin/sh', PAUSE, STORM] } } };
+    await make(POLICIES, {
+      ...{ apiVersion: 'runtimeenforcer.kubewarden.io/v1alpha1', kind: 'WorkloadPolicy' },
+      ...{ metadata: { name: 'storm' }, spec: { mode: 'protect', rulesByContainer: rules } },
+    });
+    await agent.waitFor({ msg: 'policy loaded', policy: 'shop/storm' });
+    const pod = await runWebPod('eeeee', `exec ${PAUSE}`, { [POLICY_LABEL]: 'storm' });
+    const storm = mustRun(cri, pod, 'main', [STORM, '--seconds', String(STORM_SECONDS), FORBIDDEN]);
+    await eventually('the first agent tells of the storm', async () =>
+      (await reportedOccurrences(PORTS.grpc, FORBIDDEN)) > 0 ? true : undefined,
+    );
+
+    const successor = await start(OTHER_AGENT_POD, OTHER_PORTS);
+    try {
+      const { status, text } = await probe('/readyz');
+      assert.deepEqual([status, (await probe('/healthz')).status], [503, 200]);
+      assert.match(text, new RegExp(OTHER_AGENT_POD));
+      await eventually('the successor is ready', async () =>
+        (await probe('/readyz', OTHER_PORTS)).status === 200 ? true : undefined,
+      );
+      const { denied, ...passed } = stormCounts(await storm, FORBIDDEN);
+      assert.deepEqual(passed, { ran: 0, other: 0 });
+      assert.ok(denied > 100, `only ${denied} attempts`);
+      const told = await eventually(
+        'all denials are told',
+        async () => {
+          const now = await reportedOccurrences(OTHER_PORTS.grpc, FORBIDDEN);
+          return now >= denied ? now : undefined;
+        },
+        SEEN_BUDGET_MS,
+      );
+      assert.equal(told, denied);
+    } finally {
+      await successor.signal('SIGTERM');
+    }
+    assert.equal(successor.exitCode, 0);
+    await eventually(
+      'the first agent has the node again',
+      async () => ((await probe('/readyz')).status === 200 ? true : undefined),
+      SEEN_BUDGET_MS,
+    );
+    await mustBeDenied(cri, pod, 'main', [FORBIDDEN]);
   });
 
   it('is not ready within five seconds of being released, and ends within ten', async () => {
