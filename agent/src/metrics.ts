@@ -1,3 +1,4 @@
+import { observeCertificateEnds } from '@runtime-enforcer/telemetry/certificate-metric';
 import { observeLoopDelay } from '@runtime-enforcer/telemetry/loop-delay-metric';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { nriCounters } from './nri-metrics.ts';
@@ -86,6 +87,8 @@ export interface AgentMetrics {
   readonly failures: (place: string) => void;
   /** Says what this agent is on its node. */
   setRole(role: AgentRole): void;
+  /** Adds the end of the certificate that controllers are shown; undefined while there is none. */
+  observeCertificate(end: () => Date | undefined): void;
   /** Adds the metrics of a running enforcer, until {@link unobserve}. */
   observe(source: MetricsSource): void;
   /** Adds the metrics of what is kept and sent of violations, until {@link unobserve}. */
@@ -162,6 +165,7 @@ export function startMetrics(): AgentMetrics {
     nri: nriCounters(registry),
     failures: (place) => failures.inc({ place }),
     setRole,
+    observeCertificate: (end) => observeCertificateEnds(registry, { grpc: end }),
     observeReports: (source) => observeReports(owned, source),
     observe(source) {
       const onFailure = (): void => failures.inc({ place: 'metrics' });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { CERTIFICATE_FILE_NAMES } from '@runtime-enforcer/certs/certificate-directory';
 import { type CertificateStore, certificateStore } from '@runtime-enforcer/certs/certificate-store';
+import { observeCertificateEnds } from '@runtime-enforcer/telemetry/certificate-metric';
 import { createHealthEndpoint } from '@runtime-enforcer/telemetry/health-endpoint';
 import { clusterAccess } from '@runtime-enforcer/kube/cluster-access';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
@@ -109,6 +110,12 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
   const collector = options.otlp && (await collectorExport(options.otlp, log));
   if (collector !== undefined) stops.push(async () => await collector.stop());
   if (directory === undefined) log.warn({}, 'agents are not asked, so every node is missing in every status');
+  const agentCertificates =
+    directory === undefined ? undefined : await openStore({ directory, names: CERTIFICATE_FILE_NAMES });
+  observeCertificateEnds(metrics.registry, {
+    webhook: () => certificates.current().notAfter,
+    ...(agentCertificates && { agents: () => agentCertificates.current().notAfter }),
+  });
   const tasks = leaderTasks({
     host,
     log,
@@ -117,9 +124,7 @@ async function start(options: ControllerOptions, log: Logger, stops: Stop[]): Pr
       namespace,
       ...asked,
       ...(agentServerName !== undefined && { agentServerName }),
-      ...(directory !== undefined && {
-        certificates: await openStore({ directory, names: CERTIFICATE_FILE_NAMES }),
-      }),
+      ...(agentCertificates && { certificates: agentCertificates }),
       metrics: statusMetrics(metrics.registry, () => tasks.statusGauges()),
       ...(collector && { emit: (event) => collector.emit(event) }),
     },

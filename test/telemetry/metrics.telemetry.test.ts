@@ -45,6 +45,7 @@ it("passes Prometheus' own check with everything that the agent tells", async ()
         }),
       },
     });
+    metrics.observeCertificate(() => new Date());
     metrics.failures('reconcile');
     metrics.nri.increment('requests', 'StartContainer');
     metrics.nri.answered?.('StartContainer', 0.001);

@@ -98,7 +98,7 @@ function identity({ ownPod }: ClusterOptions): AgentIdentity {
  * containers unasked. Until there is a usable pair nobody can connect.
  */
 async function openCertificates(
-  { log, stops }: RunContext,
+  { log, metrics, stops }: RunContext,
   { grpcCertificateDirectory: directory }: ClusterOptions,
 ): Promise<CertificateStore | undefined> {
   if (directory === undefined) return undefined;
@@ -121,6 +121,7 @@ async function openCertificates(
     isUsable = true;
   });
   await store.start();
+  metrics.observeCertificate(() => (isUsable ? store.current().notAfter : undefined));
   stops.add('certificates', SERVER_STOP_MS, () => {
     store.stop();
     return Promise.resolve();
