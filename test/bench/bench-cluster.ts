@@ -7,7 +7,7 @@ import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from '../cluster/custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from '../cluster/fault-proxy.ts';
 import { requestToken } from '../cluster/service-account.ts';
-import { AGENT_RULES } from '../node/agent-rules.ts';
+import { agentGrants } from '../node/agent-rules.ts';
 import type { HostContainer } from './host-containers.ts';
 import { policyResource, WORKLOAD_CONTAINER, WORKLOAD_NAMESPACE, workloadLists } from './workload.ts';
 
@@ -72,7 +72,7 @@ async function furnish(
 ): Promise<BenchCluster> {
   const { client } = plane.admin;
   await installCustomResources(client);
-  await plane.serviceAccount(AGENT_NAMESPACE, 'agent', { clusterRules: AGENT_RULES });
+  await plane.serviceAccount(AGENT_NAMESPACE, 'agent', await agentGrants());
   const make = async (path: string, body: object): Promise<Made> =>
     (await client.request({ method: 'POST', path, body })) as Made;
   await plane.serviceAccount(WORKLOAD_NAMESPACE, 'default');

@@ -1,22 +1,12 @@
-import type { PolicyRule } from '../cluster/service-account.ts';
+import { renderChart } from '../chart/render-chart.ts';
+import type { Grants, PolicyRule } from '../cluster/service-account.ts';
 
-const GROUP = 'runtimeenforcer.kubewarden.io';
-
-/** What the agent asks of the API server, and no more. */
-export const AGENT_RULES: readonly PolicyRule[] = [
-  { apiGroups: [GROUP], resources: ['workloadpolicies'], verbs: ['get', 'list', 'watch'] },
-  {
-    apiGroups: [GROUP],
-    resources: ['workloadpolicyproposals'],
-    verbs: ['get', 'list', 'watch', 'create', 'update'],
-  },
-  { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-  { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
-  {
-    apiGroups: ['apps'],
-    resources: ['deployments', 'replicasets', 'daemonsets', 'statefulsets'],
-    verbs: ['get', 'list', 'watch'],
-  },
-  { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: ['get'] },
-];
+/** What the chart lets the agent ask of the API server, and no more. */
+export async function agentGrants(): Promise<Grants> {
+  const rendered = await renderChart();
+  const rulesOf = (kind: string): readonly PolicyRule[] =>
+    rendered
+      .filter(({ template, object }) => template === 'templates/agent/rbac.yaml' && object.kind === kind)
+      .flatMap(({ object }) => object['rules'] as readonly PolicyRule[]);
+  return { rules: rulesOf('Role'), clusterRules: rulesOf('ClusterRole') };
+}

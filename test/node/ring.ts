@@ -10,7 +10,7 @@ import { collectorCertificates, startCollector, type Collector } from '../teleme
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { runGuestSuite } from '../vm/guest-suite.ts';
 import { runDirectory } from '../vm/run-directory.ts';
-import { AGENT_RULES } from './agent-rules.ts';
+import { agentGrants } from './agent-rules.ts';
 import {
   ADMIN_KUBECONFIG,
   AGENT_CERTIFICATES,
@@ -66,7 +66,7 @@ export const run: RunRing = async (report) => {
 };
 
 async function scenePayload(plane: ControlPlane, collector: Collector): Promise<readonly PayloadItem[]> {
-  await plane.serviceAccount(AGENT_NAMESPACE, 'agent', { clusterRules: AGENT_RULES });
+  await plane.serviceAccount(AGENT_NAMESPACE, 'agent', await agentGrants());
   const token = await requestToken(plane.admin.client, AGENT_NAMESPACE, 'agent');
   const { authority, admin } = plane.credentials;
   const scene: Scene = {

@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMANDS, readCommand } from '@runtime-enforcer/agent/commands/command';
 import { commandHelpText, helpText } from '@runtime-enforcer/agent/commands/help';
+import { IMAGE_PROGRAMS } from '../../images/programs.ts';
 import { describe, expect, it } from 'vitest';
 import { REPOSITORY } from '../vm/repository.ts';
 
@@ -19,10 +20,12 @@ const DOCUMENTS = [
   ...globSync('docs/**/*.md', { cwd: REPOSITORY }),
 ];
 const WRITTEN = DOCUMENTS.flatMap((file) => writtenIn(file, read(file)));
-const SOURCES = globSync('{test,agent,api,kube,rpc,telemetry}/**/*.{ts,sh}', {
+const SOURCES = globSync('{test,agent,api,kube,rpc,telemetry,images}/**/*.{ts,sh}', {
   cwd: REPOSITORY,
   exclude: (path) => /(^|\/)(node_modules|build|dist)(\/|$)/.test(path),
 });
+
+const IMAGES = IMAGE_PROGRAMS.map(({ program }) => program.name);
 
 function read(file: string): string {
   return readFileSync(join(REPOSITORY, file), 'utf8');
@@ -79,6 +82,7 @@ describe('what the documents tell to type', () => {
       const given = args.filter((word) => word !== '--');
       if (script === 'bench')
         for (const name of given) expect([...benches, 'all', 'NAME'], at).toContain(name);
+      else if (script === 'images') for (const name of given) expect(IMAGES, at).toContain(name);
       else expect(given, `${at}: npm run ${script ?? ''} takes no arguments`).toEqual([]);
     }
   });
