@@ -45,6 +45,10 @@ describe('compareBindings', () => {
     [{ policyId: 9 }, '"policy id" mismatch: agent="5", kernel="9"'],
     [{ learning: true }, '"learning" mismatch: agent="false", kernel="true"'],
     [{ mode: 'unknown' }, 'the kernel has no list for it, so it may start nothing'],
+    [
+      { namespaceIndexed: false },
+      'the kernel does not find it by its mount namespace, so a process of it that leaves its cgroup is not checked',
+    ],
   ] as const)('finds %o', (changed, text) => {
     expect(found({}, [reportedBinding(changed)])).toEqual([`${CONTAINER}${text}`]);
   });

@@ -69,8 +69,9 @@ function heldDifferences(container: ReportedContainer, held: readonly ReportedBi
       ...{ kind: 'kernel-field', field: 'second place' },
       ...{ agent: 'none', kernel: String(slot) },
     });
-  if (differences.length === 0 && indexed.policyId !== 0 && indexed.mode === 'unknown')
-    differences.push({ kind: 'kernel-no-list' });
+  if (differences.length > 0) return differences;
+  if (indexed.policyId !== 0 && indexed.mode === 'unknown') differences.push({ kind: 'kernel-no-list' });
+  if (!indexed.namespaceIndexed) differences.push({ kind: 'kernel-no-namespace' });
   return differences;
 }
 

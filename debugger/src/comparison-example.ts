@@ -40,6 +40,7 @@ export function reportedBinding(changed: Partial<ReportedBinding> = {}): Reporte
   return {
     ...{ cgroupId: 7n, slot: 3, indexed: true, slotCgroupId: 7n, generation: 2 },
     ...{ mountNamespace: 4_026_532_000, policyId: 5, learning: false, mode: 'protect' },
+    namespaceIndexed: true,
     ...changed,
   };
 }

@@ -15,6 +15,8 @@ export type DifferenceKind =
   | 'kernel-unexpected'
   /** The kernel holds it by another place or content than was written. */
   | 'kernel-field'
+  /** The kernel does not find a container by its mount namespace. */
+  | 'kernel-no-namespace'
   /** The kernel looks the container up in a list that is not there: nothing may start. */
   | 'kernel-no-list'
   /** The kernel holds a place for a cgroup that no known container has. */
@@ -75,6 +77,8 @@ export function differenceText(difference: Difference): string {
       return `pod ${pod}: container ${container}: the kernel does not hold it, so what it starts is neither checked nor learned`;
     case 'kernel-unexpected':
       return `pod ${pod}: container ${container}: the kernel holds it, and the agent leaves it alone`;
+    case 'kernel-no-namespace':
+      return `pod ${pod}: container ${container}: the kernel does not find it by its mount namespace, so a process of it that leaves its cgroup is not checked`;
     case 'kernel-no-list':
       return `pod ${pod}: container ${container}: the kernel has no list for it, so it may start nothing`;
     case 'kernel-stray':

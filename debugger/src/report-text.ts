@@ -56,10 +56,11 @@ function dumpLines({ pods, bindings }: AgentCache): string[] {
   const lines = [`==== Agent cache dump (${pods.length} pods)`, ...bounded(podLines, MAX_DUMP_LINES)];
   if (typeof bindings === 'string') return lines;
   const bindingLines = bindings.map((binding) => {
-    const { policyId, mode, learning, slotCgroupId, indexed } = binding;
+    const { policyId, mode, learning, slotCgroupId, indexed, namespaceIndexed } = binding;
     const use = learning ? 'learning' : policyId === 0 ? 'no policy' : `policy id ${policyId}, ${mode}`;
     const odd = [
       ...(indexed ? [] : ['not in the index of cgroups']),
+      ...(namespaceIndexed ? [] : ['not in the index of mount namespaces']),
       ...(slotCgroupId === binding.cgroupId ? [] : [`says to be of cgroup ${slotCgroupId}`]),
     ];
     return `${bindingLabel(binding)}: ${[use, ...odd].join(', ')}`;

@@ -124,6 +124,8 @@ export interface ReportedBinding {
   readonly learning: boolean;
   /** Of the policy id; `unknown` where the kernel has no list for it, so that nothing may start. */
   readonly mode: PolicyMode | 'unknown';
+  /** Whether the map of mount namespaces leads to this place, or is not to: the host's, or none. */
+  readonly namespaceIndexed: boolean;
 }
 
 /** A pod as its node's agent knows it. All texts come from tenants. */

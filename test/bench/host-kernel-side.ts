@@ -113,7 +113,7 @@ async function open(native: Native, { options, log, failures }: KernelSideParts)
     },
     table,
     binder,
-    readings: kernelReadings(native, tree, maps),
+    readings: kernelReadings(native, tree, maps, hostMountNamespace),
     async close() {
       stopReplay();
       await table.settled();

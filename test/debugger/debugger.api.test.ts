@@ -6,7 +6,7 @@ import type { ExampleContainer } from '@runtime-enforcer/agent/containers/contai
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { isKubeObject, type KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { objectPath, PODS } from '@runtime-enforcer/kube/resource-path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { freePorts } from '../cluster/port.ts';
 import {
@@ -17,6 +17,9 @@ import {
 } from '../controller/simulated-agents.ts';
 import { type DebuggerRun, debuggerRunner, type DebuggerRunner } from './debugger-process.ts';
 import { type KernelNode, kernelNode, POLICY_NAME } from './kernel-node.ts';
+
+// The debugger looks twice, seconds apart, before it tells of a difference.
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 120_000 });
 
 const NAMESPACE = 'shop';
 const POD = 'web-1';
@@ -147,7 +150,7 @@ describe('what the kernel of a node holds', () => {
 
   /** Changes a map behind the agent's back, compares, and puts it back. */
   async function withEntry(
-    map: 'cgroups' | 'containers' | 'policies',
+    map: 'cgroups' | 'mountNamespaces' | 'containers' | 'policies',
     at: Buffer,
     change: (value: Buffer) => Buffer | undefined,
   ): Promise<DebuggerRun> {
@@ -200,6 +203,13 @@ describe('what the kernel of a node holds', () => {
     });
     expect(linesOf(run)).toEqual([
       `- ${subject()}: "mount namespace" mismatch: agent="${example.mountNamespace}", kernel="5"`,
+    ]);
+  });
+
+  it('is compared: a mount namespace that leads to another container', async () => {
+    const run = await withEntry('mountNamespaces', key(4, example.mountNamespace), () => key(4, 5));
+    expect(linesOf(run)).toEqual([
+      `- ${subject()}: the kernel does not find it by its mount namespace, so a process of it that leaves its cgroup is not checked`,
     ]);
   });
 

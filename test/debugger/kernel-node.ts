@@ -67,7 +67,7 @@ export async function kernelNode(): Promise<KernelNode> {
     edit: (containers) => containers,
     sources: {
       containers: () => node.edit([...binder.containers()]),
-      kernel: kernelReadings(native, tree, maps),
+      kernel: kernelReadings(native, tree, maps, EXAMPLE_FACTS.hostMountNamespace),
     },
     async startContainer() {
       const example = await startExampleContainer(tree, { labels: { [POLICY_LABEL]: POLICY_NAME } });

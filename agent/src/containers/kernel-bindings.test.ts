@@ -23,6 +23,8 @@ beforeEach(() => {
 });
 afterEach(() => opened.close());
 
+const bindings = async () => await readKernelBindings(opened.maps, EXAMPLE_FACTS.hostMountNamespace);
+
 function key(bytes: 4 | 8, value: number | bigint): Buffer {
   const buffer = Buffer.alloc(bytes);
   if (bytes === 4) buffer.writeUInt32LE(Number(value));
@@ -39,28 +41,28 @@ it('tells every container as the kernel has it', async () => {
     ...{ cgroupId: 70_002n, mountNamespace: 0, policyId: 0, learn: true },
   });
   const bound = slots.bind(content);
-  expect(await readKernelBindings(opened.maps)).toEqual([
+  expect(await bindings()).toEqual([
     {
       ...{ cgroupId: 70_001n, slot: bound.slot, indexed: true, slotCgroupId: 70_001n },
       ...{ generation: bound.generation, mountNamespace: 9_001, policyId: 5 },
-      ...{ learning: false, mode: 'monitor' },
+      ...{ learning: false, mode: 'monitor', namespaceIndexed: true },
     },
     {
       ...{ cgroupId: 70_002n, slot: learned.slot, indexed: true, slotCgroupId: 70_002n },
       ...{ generation: learned.generation, mountNamespace: 0, policyId: 0 },
-      ...{ learning: true, mode: 'unknown' },
+      ...{ learning: true, mode: 'unknown', namespaceIndexed: true },
     },
   ]);
   await slots.release(bound);
   await slots.release(learned);
-  expect(await readKernelBindings(opened.maps)).toEqual([]);
+  expect(await bindings()).toEqual([]);
 });
 
 it('tells an index that leads to the wrong place, and a place that nothing leads to', async () => {
   const bound = slots.bind(content);
   const { cgroups, containers } = opened.maps;
   cgroups.update(key(8, 70_001n), key(4, 777));
-  expect(await readKernelBindings(opened.maps)).toEqual([
+  expect(await bindings()).toEqual([
     expect.objectContaining({ slot: bound.slot, indexed: false, slotCgroupId: 70_001n }),
     expect.objectContaining({ cgroupId: 70_001n, slot: 777, indexed: true, slotCgroupId: 0n }),
   ]);
@@ -68,7 +70,19 @@ it('tells an index that leads to the wrong place, and a place that nothing leads
   const changed = Buffer.from(containers.lookup(key(4, bound.slot)) ?? []);
   changed.writeBigUInt64LE(70_009n, CONTAINER_LAYOUT.offsets.cgroup);
   containers.update(key(4, bound.slot), changed);
-  expect(await readKernelBindings(opened.maps)).toEqual([
+  expect(await bindings()).toEqual([
     expect.objectContaining({ cgroupId: 70_009n, slot: bound.slot, indexed: false }),
   ]);
+});
+
+it('tells a mount namespace that leads elsewhere, but not that of the host, which leads nowhere', async () => {
+  slots.bind(content);
+  slots.bind({ ...content, cgroupId: 70_002n, mountNamespace: EXAMPLE_FACTS.hostMountNamespace });
+  const indexed = async () => (await bindings()).map(({ namespaceIndexed }) => namespaceIndexed);
+  expect(await indexed()).toEqual([true, true]);
+  const { mountNamespaces } = opened.maps;
+  mountNamespaces.update(key(4, 9_001), key(4, 777));
+  expect(await indexed()).toEqual([false, true]);
+  mountNamespaces.delete(key(4, 9_001));
+  expect(await indexed()).toEqual([false, true]);
 });

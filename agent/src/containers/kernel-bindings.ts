@@ -7,14 +7,17 @@ import type { KernelReadings } from '../server/observer-server.ts';
 import { presentCgroupId, type CgroupTree } from './cgroup-tree.ts';
 import { decodeSlot, type Slot } from './container-slots.ts';
 
+type BindingMaps = Pick<KernelMaps, 'cgroups' | 'mountNamespaces' | 'containers' | 'policies'>;
+
 /** What the observer tells of a node's kernel. */
 export function kernelReadings(
   native: Pick<Native, 'cgroupId'>,
   tree: Pick<CgroupTree, 'root'>,
-  maps: Pick<KernelMaps, 'cgroups' | 'containers' | 'policies'>,
+  maps: BindingMaps,
+  hostMountNamespace: number,
 ): KernelReadings {
   return {
-    bindings: () => readKernelBindings(maps),
+    bindings: () => readKernelBindings(maps, hostMountNamespace),
     presentCgroupId: ({ cgroupPath }) => presentCgroupId(native, tree, cgroupPath),
   };
 }
@@ -25,23 +28,28 @@ export function kernelReadings(
  * NativeError.
  */
 export async function readKernelBindings(
-  maps: Pick<KernelMaps, 'cgroups' | 'containers' | 'policies'>,
+  maps: BindingMaps,
+  hostMountNamespace: number,
 ): Promise<readonly ReportedBinding[]> {
-  const [index, contents, words] = await Promise.all([
+  const [index, namespaces, contents, words] = await Promise.all([
     maps.cgroups.entries(),
+    maps.mountNamespaces.entries(),
     maps.containers.entries(),
     maps.policies.entries(),
   ]);
   const slots = slotsOf(contents);
   const modes = modesOf(words);
+  const byNamespace = numbersOf(namespaces);
   const bindings: ReportedBinding[] = [];
   const add = (cgroupId: bigint, number: number, indexed: boolean): void => {
     const { cgroupId: slotCgroupId, learn: learning, ...slot } = slots.get(number) ?? NO_SLOT;
     const { generation, mountNamespace, policyId } = slot;
     const mode = modes.get(policyId) ?? 'unknown';
+    const isUnnamed = mountNamespace === 0 || mountNamespace === hostMountNamespace;
+    const namespaceIndexed = isUnnamed || byNamespace.get(mountNamespace) === number;
     bindings.push({
       ...{ cgroupId, slot: number, indexed, slotCgroupId },
-      ...{ generation, mountNamespace, policyId, learning, mode },
+      ...{ generation, mountNamespace, policyId, learning, mode, namespaceIndexed },
     });
   };
 
@@ -64,6 +72,14 @@ export async function readKernelBindings(
 const NO_SLOT: Omit<Slot, 'slot'> = {
   ...{ generation: 0, cgroupId: 0n, mountNamespace: 0, policyId: 0, learn: false, initPid: 0 },
 };
+
+function numbersOf({ keys, values, count }: MapEntries): ReadonlyMap<number, number> {
+  const from = viewOf(keys);
+  const to = viewOf(values);
+  const numbers = new Map<number, number>();
+  for (let i = 0; i < count; i++) numbers.set(from.getUint32(i * 4, true), to.getUint32(i * 4, true));
+  return numbers;
+}
 
 function slotsOf({ keys, values, count }: MapEntries): ReadonlyMap<number, Slot> {
   const numbers = viewOf(keys);

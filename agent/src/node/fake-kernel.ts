@@ -205,6 +205,7 @@ function fakeBinding({ cgroupId, slot, generation, mountNamespace, policyId, sta
   return {
     ...{ cgroupId, slot, generation, mountNamespace, policyId },
     ...{ indexed: true, slotCgroupId: cgroupId, learning: state === 'learning', mode: 'protect' as const },
+    namespaceIndexed: true,
   };
 }
 

@@ -126,7 +126,7 @@ async function open(
       enforcer,
       table,
       binder,
-      readings: kernelReadings(native, tree, maps),
+      readings: kernelReadings(native, tree, maps, hostMountNamespace),
       async close({ release: everything }) {
         await table.settled();
         await enforcer.stop({ release: everything });

@@ -230,6 +230,7 @@ describe('lists', () => {
       },
       ...{ slotCgroupId: 0n, generation: 4_294_967_295, mountNamespace: 4_026_531_841, policyId: index },
       ...{ learning: index % 3 === 0, mode: index % 5 === 0 ? ('protect' as const) : ('unknown' as const) },
+      namespaceIndexed: index % 7 !== 0,
     }));
     sources.inKernel.push(...bindings);
     expect(await all(client(debuggers).listBindings())).toEqual(bindings);

@@ -704,6 +704,11 @@ export const descriptor = {
                     "mode": {
                       "type": "PolicyMode",
                       "id": 9
+                    },
+                    "namespaceIndexed": {
+                      "type": "bool",
+                      "id": 10,
+                      "protoName": "namespace_indexed"
                     }
                   }
                 }
