@@ -4,6 +4,7 @@ import { helmBinary } from '../chart/helm-binary.ts';
 import { CHART } from '../chart/render-chart.ts';
 import { runHostCommand } from '../vm/host-command.ts';
 import { printProgress } from '../vm/progress.ts';
+import { COLLECTOR_REPOSITORY, COLLECTOR_TAG } from './collector-image.ts';
 import type { WholeCluster } from './whole-cluster.ts';
 
 /** What the names of the product's images on the node begin with. */
@@ -18,7 +19,13 @@ const HELM_LIMIT = '5m';
 /** What a test asks of the chart: our images, and the processor time that an emulated machine needs. */
 const VALUES = {
   certificates: { mode: 'generated' },
-  telemetry: { collectorStrategy: 'none' },
+  telemetry: {
+    collectorStrategy: 'default',
+    defaultCollector: {
+      image: { repository: COLLECTOR_REPOSITORY, tag: COLLECTOR_TAG },
+      resources: resources('128Mi'),
+    },
+  },
   agent: { image: imageOf('agent'), resources: resources('256Mi') },
   controller: {
     image: imageOf('controller'),

@@ -1,4 +1,5 @@
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
+import { HOST_ADDRESS } from './cluster-network.ts';
 
 /** Where the node finds what the host gives it. */
 const DIRECTORY = '/run/payload/node';
@@ -11,6 +12,7 @@ const CERTIFICATE = `${DIRECTORY}/kubelet.crt`;
 const KEY = `${DIRECTORY}/kubelet.key`;
 
 export const NODE_NAME = 'node1';
+export const CLUSTER_DOMAIN = 'cluster.local';
 /** Where the node's supervisor answers, see guest-node.ts. */
 export const CONTROL_PORT = 9_000;
 
@@ -56,6 +58,9 @@ function kubeletConfiguration(): object {
     authorization: { mode: 'Webhook' },
     tlsCertFile: CERTIFICATE,
     tlsPrivateKeyFile: KEY,
+    clusterDomain: CLUSTER_DOMAIN,
+    clusterDNS: [HOST_ADDRESS],
+    resolvConf: '/etc/resolv.conf',
     failSwapOn: false,
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '2%', 'imagefs.available': '2%' },

@@ -16,7 +16,9 @@ import { kernelAsset } from '../vm/assets-kernel.ts';
 import { qemuAsset } from '../vm/assets-qemu.ts';
 import { printProgress } from '../vm/progress.ts';
 import { runDirectory } from '../vm/run-directory.ts';
+import { collectorImage } from './collector-image.ts';
 import { IMAGE_REPOSITORY } from './installation.ts';
+import { prometheusBinary } from './prometheus.ts';
 import { DISK_VARIABLE } from './whole-cluster.ts';
 
 const PROGRAMS: readonly KubernetesProgram[] = [
@@ -40,13 +42,14 @@ export const run: RunRing = async (report) => {
   await helmBinary(printProgress);
   await qemuAsset(printProgress);
   await kernelAsset('6.12', printProgress);
+  await prometheusBinary(printProgress);
   await packagePlugin();
   const env = { [DISK_VARIABLE]: await nodeDisk() };
   const config = ['--config', join(import.meta.dirname, 'vitest.config.ts')];
   return await runVitestRing(report, config, env, OWN_NETWORK);
 };
 
-/** A guest's disk with the images of the tests and of the product. */
+/** A guest's disk with the images of the tests, of the product, and of the collector. */
 async function nodeDisk(): Promise<string> {
   const directory = await runDirectory();
   try {
@@ -55,11 +58,8 @@ async function nodeDisk(): Promise<string> {
       repository: IMAGE_REPOSITORY,
       directory,
     });
-    return await diskAsset(
-      [...(await buildTestImages(printProgress)), ...product],
-      printProgress,
-      'e2e-disk',
-    );
+    const images = [...(await buildTestImages(printProgress)), await collectorImage(directory), ...product];
+    return await diskAsset(images, printProgress, 'e2e-disk');
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

@@ -7,7 +7,6 @@ export default defineConfig({
     include: ['test/e2e/**/*.e2e.test.ts'],
     // One cluster at a time, whose tests build upon each other.
     fileParallelism: false,
-    bail: 1,
     testTimeout: 180_000,
     hookTimeout: 600_000,
   },

@@ -9,6 +9,7 @@ import { runDirectory } from '../vm/run-directory.ts';
 import { API_SERVICE_ADDRESS, connectNode, HOST_ADDRESS } from './cluster-network.ts';
 import { type GuestNode, startGuestNode } from './guest-node.ts';
 import { NODE_NAME } from './node-files.ts';
+import { serveServiceNames } from './service-names.ts';
 
 const API_PORT = 443;
 const VALID_FOR_MS = 86_400_000;
@@ -50,6 +51,7 @@ export async function startWholeCluster(namespace: string): Promise<WholeCluster
       apiServerArguments: await kubeletClientArguments(directory, kubeletAuthority),
     });
     stops.push(async () => await plane.stop());
+    stops.push(await serveServiceNames(plane.admin.client));
     const node = await startGuestNode({ disk, kubeletAuthority, kubeconfig: await kubeletKubeconfig(plane) });
     stops.push(async () => await node.stop());
     await plane.startControllers();
