@@ -143,7 +143,7 @@ it('raises the alert for a denial in a Prometheus that scrapes the collector', a
   const prometheus = await startPrometheus(
     cluster.user.directory,
     collectors.split(' ').map((address) => `${address}:9090`),
-    yamlText(specOf(object) as object),
+    yamlText({ ...specOf(object) }),
   );
   try {
     const wanted = {
