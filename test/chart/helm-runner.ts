@@ -5,10 +5,13 @@ import type { ControlPlane } from '../cluster/control-plane.ts';
 import { adminConfig } from '../kubectl/plugin-runner.ts';
 import { runHostCommand } from '../vm/host-command.ts';
 import { printProgress } from '../vm/progress.ts';
+import { REPOSITORY } from '../vm/repository.ts';
 import { helmBinary } from './helm-binary.ts';
 
 /** Helm, as the administrator of a cluster. */
 export interface HelmRunner {
+  /** What it, or kubectl, is told the cluster by. */
+  readonly kubeconfig: string;
   /** Its standard output. Rejects with a HostCommandError with its words. */
   run(args: readonly string[], values?: object): Promise<string>;
   stop(): Promise<void>;
@@ -23,12 +26,14 @@ export async function helmRunner(plane: ControlPlane, namespace: string): Promis
   const env = { HOME: directory, KUBECONFIG: kubeconfig };
   let files = 0;
   return {
+    kubeconfig,
     async run(args, values = {}) {
       const file = join(directory, `values-${files++}.json`);
       await writeFile(file, JSON.stringify(values));
       const takesValues = ['install', 'upgrade', 'template'].includes(args[0] ?? '');
       const more = takesValues ? ['--values', file] : [];
-      return await runHostCommand([helm, ...args, ...more, '--namespace', namespace], { env });
+      const place = args.includes('-n') ? [] : ['--namespace', namespace];
+      return await runHostCommand([helm, ...args, ...more, ...place], { env, cwd: REPOSITORY });
     },
     stop: async () => await rm(directory, { recursive: true, force: true }),
   };

@@ -13,7 +13,7 @@ import { printProgress } from '../vm/progress.ts';
 import { COMBINATIONS, EVERYTHING } from './combinations.ts';
 import { foreignResources } from './foreign-resources.ts';
 import { type HelmRunner, helmRunner } from './helm-runner.ts';
-import { CHART, renderChart } from './render-chart.ts';
+import { CHART, renderChart, type RenderedObject } from './render-chart.ts';
 import { type Workload, workloadsOf } from './rendered-pods.ts';
 
 const NAMESPACE = 'runtime-enforcer';
@@ -67,12 +67,15 @@ describe.each(VERSIONS)('on Kubernetes $version', ({ version, serves, apiServerA
   const possible = (values: object): object =>
     hasMutatingPolicies ? values : { ...values, admission: { autoBind: 'auto', requireNriPlugin: false } };
 
-  it.each(COMBINATIONS)('every object is accepted: %s', async (_, values) => {
-    const rendered = await renderChart({
+  const render = async (values: object): Promise<RenderedObject[]> =>
+    await renderChart({
       values: possible(values),
       kubeVersion: version,
       apiVersions: serves === undefined ? [] : [`${serves}${MUTATING_POLICY}`],
     });
+
+  it.each(COMBINATIONS)('every object is accepted: %s', async (_, values) => {
+    const rendered = await render(values);
     const kinds = new Set(rendered.map(({ object }) => object.kind));
     expect(kinds.has('MutatingAdmissionPolicy')).toBe(hasMutatingPolicies);
     for (const { template, object } of rendered) {
@@ -121,7 +124,7 @@ describe.each(VERSIONS)('on Kubernetes $version', ({ version, serves, apiServerA
     });
 
     it('has pods that the Pod Security level of each component admits, and no stricter one', async () => {
-      const rendered = await renderChart({ values: possible(values), kubeVersion: version });
+      const rendered = await render(values);
       const workloads = [...workloadsOf(rendered).values()];
       expect(workloads.map(({ component }) => component).toSorted()).toEqual(
         Object.keys(POD_SECURITY).toSorted(),
@@ -185,11 +188,7 @@ describe.each(VERSIONS)('on Kubernetes $version', ({ version, serves, apiServerA
         metadata: { name: 'kept', namespace: NAMESPACE },
         spec: { mode: 'monitor' },
       });
-      const rendered = await renderChart({
-        values: possible(values),
-        kubeVersion: version,
-        apiVersions: serves === undefined ? [] : [`${serves}${MUTATING_POLICY}`],
-      });
+      const rendered = await render(values);
       await helm.run(['uninstall', RELEASE, '--wait=false']);
       expect(await read(`${policyPath}/kept`)).toMatchObject({ metadata: { name: 'kept' } });
       for (const { object } of rendered) {

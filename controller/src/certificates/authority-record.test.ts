@@ -108,6 +108,13 @@ describe('renewedCertificate', () => {
     for (const each of changed) expect(each['tls.crt']).not.toBe(leaf['tls.crt']);
   });
 
+  it('keeps a certificate that ends with its authority: a new one would live no longer', async () => {
+    const record = await authorityAt({}, 0);
+    const late = AUTHORITY_MS - LEAF_MS / 10;
+    const leaf = await leafAt({}, record, late);
+    expect(await leafAt(leaf, record, late + HOUR_MS)).toEqual(leaf);
+  });
+
   it('keeps a certificate when only more is trusted', async () => {
     const record = await authorityAt({}, 0);
     const leaf = await leafAt({}, record, 0);

@@ -51,5 +51,8 @@ function isGood(pair: KeyPair | undefined, options: Parameters<typeof renewedCer
   if (!certificate.verify(issuer.publicKey)) return false;
   const names = new Set((certificate.subjectAltName ?? '').split(', '));
   if (names.size !== dnsNames.length || !dnsNames.every((name) => names.has(`DNS:${name}`))) return false;
-  return pair.notAfter.getTime() - now.getTime() > lifetimeMs * RENEWAL;
+  const end = pair.notAfter.getTime();
+  // What the authority's own end cuts short is not made again and again.
+  const isLongest = end >= issuer.validToDate.getTime();
+  return isLongest || end - now.getTime() > lifetimeMs * RENEWAL;
 }
