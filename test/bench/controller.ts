@@ -1,10 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { release } from 'node:os';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { policyDigest } from '@runtime-enforcer/api/policy-digest';
+import { CONTROLLER } from '../../controller/bundled-program.ts';
+import { NODE_ENVIRONMENT } from '../../images/node-runtime.ts';
+import { bundleProgram } from '../../images/program-bundle.ts';
 import { statusOf } from '@runtime-enforcer/controller/status/known-policy';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { objectStore } from '@runtime-enforcer/kube/object-store';
@@ -55,6 +58,7 @@ export async function benchController(report: (measured: Measured) => void): Pro
     report({ figure: `controller.${name}`, value, unit, kernel: release() });
   const plane = await startControlPlane();
   const children: ChildProcess[] = [];
+  const bundle = await mkdtemp(join(tmpdir(), 'runtime-enforcer-controller-bundle-'));
   let place: ControllerPlace | undefined;
   const policies = objectStore<Seen>({
     transform: (object) => {
@@ -72,10 +76,14 @@ export async function benchController(report: (measured: Measured) => void): Pro
   try {
     const [port = 0] = await freePorts(1);
     place = await controllerPlace(plane);
+    await bundleProgram(CONTROLLER, bundle);
+    const environment = Object.entries(NODE_ENVIRONMENT).map(([name, value]) => `${name}=${value}`);
+    const command = ['env', ...environment, process.execPath, join(bundle, `${CONTROLLER.name}.mjs`)];
     await prepare(plane, port, children);
     watch.start();
     const start = async (intervalText: string): Promise<ControllerProcess> => {
       const started = await place?.start({
+        command,
         args: [
           `--wp-status-reconciler-agent-grpc-port=${port}`,
           `--wp-status-reconciler-update-interval=${intervalText}`,
@@ -136,6 +144,7 @@ export async function benchController(report: (measured: Measured) => void): Pro
     for (const child of children) child.kill('SIGKILL');
     await place?.stop();
     await plane.stop();
+    await rm(bundle, { recursive: true, force: true });
   }
 }
 

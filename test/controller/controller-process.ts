@@ -21,8 +21,16 @@ const VALID_FOR_MS = 3_600_000;
 
 /** Where controllers of one test keep what they are started with. */
 export interface ControllerPlace {
-  /** @param account its service account; @param args besides those that every controller needs */
-  start(options?: { account?: string; args?: readonly string[] }): Promise<ControllerProcess>;
+  /**
+   * @param options.account its service account
+   * @param options.args besides those that every controller needs
+   * @param options.command runs it; by default its sources are run
+   */
+  start(options?: {
+    account?: string;
+    args?: readonly string[];
+    command?: readonly string[];
+  }): Promise<ControllerProcess>;
   /** Has the API server ask this controller's webhooks. */
   installWebhooks(controller: ControllerProcess): Promise<void>;
   /** Ends all that run. */
@@ -85,15 +93,14 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
   }
 
   return {
-    async start({ account = CONTROLLER_ACCOUNT, args = [] } = {}) {
+    async start({ account = CONTROLLER_ACCOUNT, args = [], command = [process.execPath, MAIN] } = {}) {
       const [webhookPort = 0, metricsPort = 0, healthPort = 0] = await freePorts(3);
       const name = `controller-${processes.length}`;
       const argv = [
         'env',
         `POD_NAME=${name}`,
         `POD_NAMESPACE=${CONTROLLER_NAMESPACE}`,
-        process.execPath,
-        MAIN,
+        ...command,
         `--kubeconfig=${await accountKubeconfig(plane, directory, { namespace: CONTROLLER_NAMESPACE, name: account })}`,
         `--webhook-cert-path=${directory}`,
         `--wp-status-reconciler-agent-grpc-mtls-cert-dir=${directory}`,

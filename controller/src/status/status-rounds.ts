@@ -5,7 +5,7 @@ const SLICE_MS = 20;
 /** What changes on many nodes at once is looked at when it has been quiet for so long, */
 const QUIET_MS = 300;
 /** or after this. */
-const MAX_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 5_000;
 /** Of the interval: rounds do not begin to the millisecond. */
 const SAME_ROUND = 0.8;
 /** Where it is not ready yet, it asks again after this. */
