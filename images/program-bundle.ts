@@ -35,7 +35,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
   await mkdir(directory, { recursive: true });
   const { metafile } = await build({ ...bundleOptions(program, directory), metafile: true });
   for (const file of program.builtFiles) await copyFile(file, join(directory, basename(file)));
-  return bundledPackages(metafile);
+  return bundledPackages(metafile).map((path) => join(REPOSITORY, path));
 }
 
 /** How esbuild bundles a program into a directory. */
@@ -64,7 +64,7 @@ export function bundleOptions({ entryPoints }: Program, directory: string): Buil
   };
 }
 
-/** The directories of the npm packages of which a bundle holds a part, in order. */
+/** The directories of the npm packages of which a bundle holds a part, in order, from where esbuild worked. */
 export function bundledPackages({ outputs }: Metafile): readonly string[] {
   const packages = new Set<string>();
   for (const { inputs } of Object.values(outputs)) {

@@ -27,7 +27,8 @@ export const IMAGE_PROGRAMS: readonly ImageProgram[] = [
   },
   {
     program: DEBUGGER,
-    description: 'Runtime Enforcer under the loupe: compares what agents, the Kubernetes API and kernels know',
+    description:
+      'Runtime Enforcer under the loupe: compares what agents, the Kubernetes API and kernels know',
     userId: NOBODY_ID,
   },
 ];

@@ -1,10 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
+import { bundledPackages } from '../../images/program-bundle.ts';
 
 /** Modules of these packages do nothing when they are loaded, so that what is not used can be left out. */
 const PURE = /^(@kubernetes\/client-node|@runtime-enforcer\/.*|yaml)(\/|$)/;
-const PACKAGE = /^.*node_modules\/((?:@[^/]+\/)?[^/]+)\//;
 
 /**
  * The client library's generated models are fifteen megabytes, of which the plugin uses none; without a word of the
@@ -45,10 +45,5 @@ export async function bundlePlugin(directory: string): Promise<Bundle> {
     metafile: true,
     logLevel: 'warning',
   });
-  const [output] = Object.values(metafile.outputs);
-  const packages = Object.entries(output?.inputs ?? {}).flatMap(([input, { bytesInOutput }]) => {
-    const directoryOf = PACKAGE.exec(input)?.[0];
-    return bytesInOutput > 0 && directoryOf !== undefined ? [directoryOf] : [];
-  });
-  return { file, packages: [...new Set(packages)].toSorted() };
+  return { file, packages: bundledPackages(metafile) };
 }

@@ -1,12 +1,8 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Asset, cachedAsset, contentKey } from '../vm/cache.ts';
-import { openPrivateApt } from '../vm/debian.ts';
+import { debianRoot } from '../vm/debian-root.ts';
 import type { Progress } from '../vm/progress.ts';
 
-const SUITE = 'trixie';
-const PACKAGES = ['etcd-server', 'etcd-client'];
-const RECIPE = '1';
+const ETCD = { kind: 'etcd', title: 'etcd', suite: 'trixie', packages: ['etcd-server', 'etcd-client'] };
 
 export interface Etcd {
   readonly server: string;
@@ -16,16 +12,6 @@ export interface Etcd {
 
 /** etcd as Debian packages it (statically linked, so any host runs it), unpacked into the cache. */
 export async function etcdBinaries(progress: Progress): Promise<Etcd> {
-  const asset: Asset = {
-    kind: 'etcd',
-    key: contentKey([RECIPE, SUITE, ...PACKAGES]),
-    title: `etcd from Debian ${SUITE}`,
-    make: async (directory) => {
-      const apt = join(directory, 'apt');
-      await (await openPrivateApt(apt, [SUITE])).unpack(PACKAGES, join(directory, 'root'));
-      await rm(apt, { recursive: true });
-    },
-  };
-  const programs = join(await cachedAsset(asset, progress), 'root/usr/bin');
+  const programs = join(await debianRoot(ETCD, progress), 'usr/bin');
   return { server: join(programs, 'etcd'), client: join(programs, 'etcdctl') };
 }

@@ -1,16 +1,13 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from '../cluster/port.ts';
 import { type ServerProcess, startServer } from '../cluster/server-process.ts';
 import { eventually } from '../runtime/eventually.ts';
-import { type Asset, cachedAsset, contentKey } from '../vm/cache.ts';
-import { openPrivateApt } from '../vm/debian.ts';
+import { debianRoot } from '../vm/debian-root.ts';
 import { type Progress, printProgress } from '../vm/progress.ts';
 
-const SUITE = 'trixie';
-const PACKAGE = 'prometheus';
-const RECIPE = '1';
+const PROMETHEUS = { kind: 'prometheus', title: 'Prometheus', suite: 'trixie', packages: ['prometheus'] };
 const POLL_MS = 500;
 const READY_BUDGET_MS = 30_000;
 
@@ -29,17 +26,7 @@ export interface Prometheus {
 
 /** Prometheus as Debian packages it, unpacked into the cache. @returns the program's path */
 export async function prometheusBinary(progress: Progress): Promise<string> {
-  const asset: Asset = {
-    kind: 'prometheus',
-    key: contentKey([RECIPE, SUITE, PACKAGE]),
-    title: `Prometheus from Debian ${SUITE}`,
-    make: async (directory) => {
-      const apt = join(directory, 'apt');
-      await (await openPrivateApt(apt, [SUITE])).unpack([PACKAGE], join(directory, 'root'));
-      await rm(apt, { recursive: true });
-    },
-  };
-  return join(await cachedAsset(asset, progress), 'root/usr/bin/prometheus');
+  return join(await debianRoot(PROMETHEUS, progress), 'usr/bin/prometheus');
 }
 
 /**
