@@ -22,7 +22,7 @@ const RINGS: readonly Ring[] = [
   { name: 'controller', run: ringModule('test/controller/ring.ts') },
   { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
   { name: 'telemetry', run: ringModule('test/telemetry/ring.ts') },
-  { name: 'chart', run: ringModule('test/chart/ring.ts'), isByNameOnly: true },
+  { name: 'chart', run: ringModule('test/chart/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
   { name: 'node', run: ringModule('test/node/ring.ts') },
