@@ -121,6 +121,17 @@ it('bounds what violations can write, for a pod and for all pods of the node, an
   expect(written + suppressed).toBe(1_000);
 });
 
+it('bounds what an agent that comes back writes of the containers that did not wait for it', async () => {
+  for (let i = 0; i < 500; i++) {
+    notices.boundLate?.(fakeContainer({ podName: `web-${i}`, podUid: UID }));
+    notices.waiting?.(fakeContainer({ podName: `db-${i}`, state: 'waiting' }), 'the policy does not exist');
+  }
+  await notices.flush();
+  expect(events.length).toBeGreaterThanOrEqual(8);
+  expect(events.length).toBeLessThan(12);
+  expect(notices.counters().suppressed).toBe(1_000 - events.length);
+});
+
 it('tells why a container was refused whatever violations there are', async () => {
   for (let i = 0; i < 500; i++) notices.violation({ ...violation, podName: `web-${i}` });
   notices.refused?.(pod(), container, 'the policy does not exist');

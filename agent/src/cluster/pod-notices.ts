@@ -12,11 +12,12 @@ import { createEventBudget } from './event-budget.ts';
 
 const COMPONENT = 'runtime-enforcer-agent';
 /**
- * Events about violations are for whoever looks at a pod and wonders; everybody else reads them from the agent. A
- * policy that fits badly makes all pods of a cluster violate it at once, which its API server must not notice.
+ * Events about violations, and about containers that ran unchecked, are for whoever looks at a pod and wonders; everybody
+ * else reads them from the agent. A policy that fits badly makes all pods of a cluster violate it at once, and an agent
+ * that comes back finds many containers that did not wait, which the API server must not notice.
  */
-const VIOLATION_EVENTS = {
-  ofNode: { burst: 6, refillMs: 30_000 },
+const BOUNDED_EVENTS = {
+  ofNode: { burst: 8, refillMs: 15_000 },
   ofPod: { burst: 3, refillMs: 60_000 },
 };
 /** What the API server gives; a static pod's uid is a digest, of which the API server knows nothing. */
@@ -63,8 +64,13 @@ export function createPodNotices(parts: {
     uid,
   });
 
-  const mayTell = createEventBudget(VIOLATION_EVENTS);
+  const hasBudget = createEventBudget(BOUNDED_EVENTS);
   let untold = 0;
+  const mayTell = ({ namespace, name }: { readonly namespace: string; readonly name: string }): boolean => {
+    const may = hasBudget(`${namespace}/${name}`, performance.now());
+    if (!may) untold++;
+    return may;
+  };
 
   return {
     refused(pod: NriPodSandbox, container: NriContainer, reason) {
@@ -83,14 +89,20 @@ export function createPodNotices(parts: {
       );
     },
     boundLate(container) {
-      if (container.state !== 'enforced') return;
+      const pod = ofContainer(container);
+      if (container.state !== 'enforced' || !mayTell(pod)) return;
       const name = shownName(container.containerName);
       const message = `Container ${name} ran before it was bound to its policy; it is checked from now on.`;
-      note(ofContainer(container), 'ContainerBoundLate', message);
+      note(pod, 'ContainerBoundLate', message);
     },
     waiting(container, problem) {
-      const message = `Container ${shownName(container.containerName)} runs unchecked: ${problem}.`;
-      note(ofContainer(container), 'ContainerUnchecked', message);
+      const pod = ofContainer(container);
+      if (!mayTell(pod)) return;
+      note(
+        pod,
+        'ContainerUnchecked',
+        `Container ${shownName(container.containerName)} runs unchecked: ${problem}.`,
+      );
     },
     violation({
       namespace,
@@ -103,10 +115,7 @@ export function createPodNotices(parts: {
       overflow,
     }) {
       if (overflow === true) return;
-      if (!mayTell(`${namespace}/${name}`, performance.now())) {
-        untold++;
-        return;
-      }
+      if (!mayTell({ namespace, name })) return;
       const what = `${quote(executablePath)} in container ${shownName(containerName)}`;
       const by = `is not allowed by policy ${shownName(policyName)}`;
       const pod = { namespace, name, uid: podUid(containerId) ?? '' };
