@@ -16,6 +16,8 @@ const STATES = ['unknown', 'ready', 'error', 'retained'] as const;
 const MODES = ['unknown', 'monitor', 'protect'] as const;
 
 const MAX_DIGEST_CHARACTERS = 128;
+/** Two names and the slash between them; what is longer is the name of no policy. */
+const MAX_KEY_CHARACTERS = 253 + 1 + 253;
 
 export function policyToWire(policy: ReportedPolicy): WirePolicy {
   return {
@@ -52,5 +54,9 @@ export function policiesToWire(policies: ReadonlyMap<string, ReportedPolicy>): R
 export function policiesFromWire(
   policies: Readonly<Record<string, WirePolicy>>,
 ): ReadonlyMap<string, ReportedPolicy> {
-  return new Map(Object.entries(policies).map(([key, policy]) => [key, policyFromWire(policy)]));
+  return new Map(
+    Object.entries(policies)
+      .filter(([key]) => key.length <= MAX_KEY_CHARACTERS)
+      .map(([key, policy]) => [key, policyFromWire(policy)]),
+  );
 }

@@ -70,6 +70,12 @@ const example: ReportedViolation = {
   lastObservedTimestamp: '2026-01-31T12:00:00.001Z',
 };
 
+const seconds = { seconds: 1_700_000_000, nanos: 0 };
+const entryAt = (sequence: number | bigint) => ({
+  sequence,
+  violation: { ...example, policyName: 'shop/web', timestamp: seconds, firstObserved: seconds },
+});
+
 describe('reportCodec', () => {
   it('gives back every violation that it was given', () => {
     fc.assert(
@@ -121,6 +127,37 @@ describe('reportCodec', () => {
     expect(violations).toMatchObject({ refused: 1, refusals: [expect.stringMatching(reason)] });
     expect(violations?.entries.map(({ sequence }) => sequence)).toEqual([2]);
     expect(violations?.cursor).toEqual(cursor);
+  });
+
+  it('leaves out an entry whose place no counter reaches', () => {
+    const plain = messageCodec<object>('runtimeenforcer.agent.v1.Report');
+    const good = plain.encode({ violations: { cursor, entries: [entryAt(7)] } });
+    expect(reportCodec.decode(good).violations?.entries).toHaveLength(1);
+    for (const sequence of [2n ** 53n, 2n ** 63n, 2n ** 64n - 1n]) {
+      const bytes = plain.encode({ violations: { cursor, entries: [entryAt(sequence)] } });
+      expect(reportCodec.decode(bytes).violations).toMatchObject({
+        refused: 1,
+        refusals: [expect.stringContaining(`sequence: ${sequence} is out of range`)],
+      });
+    }
+  });
+
+  it('refuses more entries than an agent sends before it has made anything of them', () => {
+    const plain = messageCodec<object>('runtimeenforcer.agent.v1.Report');
+    const many = Array.from({ length: 500_000 }, () => ({}));
+    for (const report of [{ violations: { entries: many } }, { observations: { entries: many } }]) {
+      const bytes = plain.encode(report);
+      const start = performance.now();
+      expect(() => reportCodec.decode(bytes)).toThrow(/are not a valid/);
+      expect(performance.now() - start).toBeLessThan(100);
+    }
+  });
+
+  it('leaves out a policy whose name no policy can have', () => {
+    const plain = messageCodec<object>('runtimeenforcer.agent.v1.Report');
+    const policies = { 'shop/web': { state: 1 }, ['x'.repeat(2 ** 20)]: { state: 1 } };
+    const decoded = reportCodec.decode(plain.encode({ policies: { policies } }));
+    expect([...(decoded.policies?.policies.keys() ?? [])]).toEqual(['shop/web']);
   });
 
   it('keeps a policy whose state a later version made up, as unknown', () => {

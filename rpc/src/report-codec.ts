@@ -1,9 +1,10 @@
 import { fieldError, formatFieldError, type Parsed } from '@runtime-enforcer/api/field-error';
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import { cursorFromWire, cursorToWire, type WireCursor } from './cursor-codec.ts';
-import { mappedCodec } from './message-codec.ts';
+import { mappedCodec, type MessageCodec } from './message-codec.ts';
 import { observationFromWire, observationToWire, type WireObservation } from './observation-codec.ts';
 import { policiesFromWire, policiesToWire, type WirePolicy } from './policy-codec.ts';
+import { assertReadable } from './report-size.ts';
 import type {
   NodeReport,
   NodeState,
@@ -62,8 +63,21 @@ const MAX_NODE_TEXT_CHARACTERS = 1024;
 /** Refused entries of a page whose reason is told. */
 const MAX_REFUSALS = 5;
 
+const MESSAGE = 'runtimeenforcer.agent.v1.Report';
+const codec = mappedCodec(MESSAGE, reportToWire, reportFromWire);
+
 /** `Report` of proto/agent.proto. */
-export const reportCodec = mappedCodec('runtimeenforcer.agent.v1.Report', reportToWire, reportFromWire);
+export const reportCodec: MessageCodec<NodeReport> = {
+  encode: (report) => codec.encode(report),
+  decode(bytes) {
+    try {
+      assertReadable(bytes);
+    } catch (cause) {
+      throw new Error(`${bytes.length} bytes are not a valid ${MESSAGE} message`, { cause });
+    }
+    return codec.decode(bytes);
+  },
+};
 
 function reportToWire({ node, policies, violations, observations }: NodeReport): WireReport {
   return {
@@ -179,7 +193,13 @@ function entryOf<T>(
     const message = `the entry before counted ${previousCount}, and this one ${countOf(value)}`;
     return { ok: false, errors: [fieldError(['previous'], { message, expected: 'counts that only rise' })] };
   }
-  return { ok: true, value: { sequence: Number(sequence), value, previousCount } };
+  const place = Number(sequence);
+  // A status that holds it would be refused, and with it what all other agents tell of the object.
+  if (!Number.isSafeInteger(place)) {
+    const message = `${sequence} is out of range`;
+    return { ok: false, errors: [fieldError(['sequence'], { message, expected: 'the place of the entry' })] };
+  }
+  return { ok: true, value: { sequence: place, value, previousCount } };
 }
 
 function absent(field: string): Parsed<never> {
