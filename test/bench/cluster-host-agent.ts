@@ -5,10 +5,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { IncomingMessage } from 'node:http';
 import { startFakeRuntime } from '@runtime-enforcer/agent/nri/fake-runtime';
-import { certificateStore } from '@runtime-enforcer/certs/certificate-store';
-import { createAgentClient } from '@runtime-enforcer/rpc/agent-client';
 import { freePorts } from '../cluster/port.ts';
 import { AGENT_NAMESPACE, AGENT_POD, type AgentAccess } from './bench-cluster.ts';
+import { startAgentReader } from './agent-reader.ts';
 import { serveAgent, type HostAgent } from './host-agent.ts';
 import type { HostContainer } from './host-containers.ts';
 import { sampleOf, startHostProcess, type LogLine } from './host-process.ts';
@@ -16,7 +15,6 @@ import { WORKLOAD_NAMESPACE } from './workload.ts';
 
 const READY_POLL_MS = 20;
 const READY_TIMEOUT_MS = 120_000;
-const LISTING_TIMEOUT_MS = 30_000;
 const SELECTOR = JSON.stringify({ matchLabels: { 'kubernetes.io/metadata.name': WORKLOAD_NAMESPACE } });
 
 /** An agent of a cluster, that learns in the workload's namespace, and the runtime that it is connected to. */
@@ -77,7 +75,9 @@ export async function startClusterHostAgent(options: {
       onLine?.(line);
     },
   });
+  const reader = startAgentReader();
   const stop = async (): Promise<void> => {
+    reader.stop();
     await agent.stop();
     await runtime.close();
   };
@@ -95,7 +95,8 @@ export async function startClusterHostAgent(options: {
       ...{ plugin, readySeconds, stop },
       residentBytes: () => agent.residentBytes(),
       metric: async (sample) => sampleOf(await readMetrics(metricsPort, access.authority), sample),
-      readAll: async () => await readAll(grpcPort, access),
+      readAll: async () =>
+        await reader.readAll({ port: grpcPort, certificates: access.controllerCertificates }),
     };
   } catch (error) {
     await stop();
@@ -124,30 +125,4 @@ async function readMetrics(port: number, ca: string): Promise<string> {
   const request = get({ host: '127.0.0.1', port, path: '/metrics', ca, servername });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return await text(response);
-}
-
-async function readAll(port: number, { controllerCertificates: directory }: AgentAccess): Promise<number> {
-  const refuse = (error: unknown): never => {
-    throw new Error('the controller of the bench has no certificates', { cause: error });
-  };
-  const certificates = certificateStore({ directory, onRefused: refuse });
-  await certificates.start();
-  const client = createAgentClient({
-    ...{ address: '127.0.0.1', port, podName: AGENT_POD, namespace: AGENT_NAMESPACE, certificates },
-  });
-  try {
-    const keys = new Set<string>();
-    const signal = AbortSignal.timeout(LISTING_TIMEOUT_MS);
-    for await (const event of client.watch({ signal })) {
-      if (event.kind === 'lost') throw event.error;
-      const { policies, violations, observations } = event.report;
-      for (const key of policies?.policies.keys() ?? []) keys.add(key);
-      if (policies?.more !== true && violations?.more !== true && observations?.more !== true)
-        return keys.size;
-    }
-    throw new Error('the agent did not tell all in time');
-  } finally {
-    client.close();
-    certificates.stop();
-  }
 }
