@@ -57,6 +57,15 @@ async function fieldsOf(secret: string): Promise<Record<string, string>> {
   );
 }
 
+/** As the chart makes them. */
+async function emptySecrets(): Promise<void> {
+  for (const name of ['ca', ...PARTS.map((part) => `${part}-tls`)]) {
+    const path = `${SECRETS}/runtime-enforcer-${name}`;
+    const body = { ...(await read(path)), data: {} };
+    expect((await directRequest(plane, { method: 'PUT', path, body })).status).toBe(200);
+  }
+}
+
 async function caBundles(): Promise<string[]> {
   const path = '/apis/admissionregistration.k8s.io/v1';
   const configurations = await Promise.all([
@@ -121,6 +130,7 @@ describe('certificates that the controller makes', () => {
   );
 
   it('are there as soon as it is ready, of one authority, under the names that others look for', async () => {
+    await emptySecrets();
     const [one, other] = await Promise.all([start('one'), start('other')]);
     await Promise.all([one.ready(), other.ready()]);
     const { 'ca.crt': trusted = '', 'tls.crt': signer = '' } = await fieldsOf('runtime-enforcer-ca');
