@@ -3,6 +3,7 @@ import { createPolicyEffect } from '@runtime-enforcer/agent/node/policy-effect';
 import { createPolicyWatch, type PolicyWatch } from '@runtime-enforcer/agent/cluster/policy-watch';
 import { collectionPath, objectPath } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { agentGrants } from '../node/agent-rules.ts';
 import { type ControlPlane, type ServiceAccountClient, startControlPlane } from './control-plane.ts';
 import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from './custom-resources.ts';
@@ -21,13 +22,7 @@ beforeAll(async () => {
   proxy = await startFaultProxy(plane);
   account = await plane.serviceAccount(NAMESPACE, 'agent', {
     server: proxy.url,
-    clusterRules: [
-      {
-        apiGroups: [WORKLOAD_POLICIES.group],
-        resources: [WORKLOAD_POLICIES.plural],
-        verbs: ['list', 'watch'],
-      },
-    ],
+    ...(await agentGrants()),
   });
 });
 afterAll(async () => {

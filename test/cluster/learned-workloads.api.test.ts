@@ -7,11 +7,12 @@ import {
   type Resource,
 } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentGrants } from '../node/agent-rules.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from './custom-resources.ts';
-import { allowedIn, LEARNING_RULES, localLearner, type LocalLearner } from './local-learner.ts';
+import { allowedIn, localLearner, type LocalLearner } from './local-learner.ts';
 
 const NAMESPACE = 'shop';
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
@@ -29,7 +30,7 @@ beforeAll(async () => {
   const metadata = { labels: { learn: 'yes' } };
   await patch({ resource: NAMESPACES, name: NAMESPACE }, { metadata });
   await joinNode('node-1');
-  const { client } = await plane.serviceAccount('enforcer', 'agent', { clusterRules: LEARNING_RULES });
+  const { client } = await plane.serviceAccount('enforcer', 'agent', await agentGrants());
   local = localLearner(client, '{"matchLabels":{"learn":"yes"}}');
   await local.learner.start();
 });

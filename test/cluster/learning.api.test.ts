@@ -16,13 +16,14 @@ import {
   type Resource,
 } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { agentGrants } from '../node/agent-rules.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, type ServiceAccountClient, startControlPlane } from './control-plane.ts';
 import { WORKLOAD_POLICIES, WORKLOAD_POLICY_PROPOSALS } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from './custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type LearnerAgent, startLearnerAgent } from './learner-agent.ts';
-import { allowedIn, FAST, LEARNING_RULES, localLearner, type LocalLearner } from './local-learner.ts';
+import { allowedIn, FAST, localLearner, type LocalLearner } from './local-learner.ts';
 import { syntheticContainer, type SyntheticPod } from './synthetic-exec.ts';
 
 const DEPLOYMENTS: Resource = { group: 'apps', version: 'v1', plural: 'deployments' };
@@ -39,7 +40,7 @@ beforeAll(async () => {
   proxy = await startFaultProxy(plane);
   account = await plane.serviceAccount('enforcer', 'agent', {
     server: proxy.url,
-    clusterRules: LEARNING_RULES,
+    ...(await agentGrants()),
   });
 });
 afterAll(async () => {

@@ -7,29 +7,7 @@ import type { RecordKey } from '@runtime-enforcer/agent/kernel/enforcer';
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
-import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
-import type { PolicyRule } from './service-account.ts';
 import { syntheticContainer, syntheticExec, type SyntheticPod } from './synthetic-exec.ts';
-
-const { group: GROUP } = WORKLOAD_POLICIES;
-
-/** What learning needs of the API, and nothing else. */
-export const LEARNING_RULES: readonly PolicyRule[] = [
-  { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-  {
-    apiGroups: ['apps'],
-    resources: ['replicasets', 'deployments', 'statefulsets', 'daemonsets'],
-    verbs: ['get'],
-  },
-  { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: ['get'] },
-  { apiGroups: [GROUP], resources: ['workloadpolicies'], verbs: ['get'] },
-  {
-    apiGroups: [GROUP],
-    resources: ['workloadpolicyproposals'],
-    verbs: ['get', 'list', 'watch', 'create', 'update'],
-  },
-];
 
 /** Fast enough for a test to wait for. */
 export const FAST: Partial<WriterTimings> = {
