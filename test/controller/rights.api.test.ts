@@ -1,37 +1,39 @@
 import { readFile } from 'node:fs/promises';
 import { ACKNOWLEDGE_ANNOTATION_PREFIX, POLICY_LABEL, PROMOTE_LABEL } from '@runtime-enforcer/api/keys';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
+import { leaseRecordOf } from '@runtime-enforcer/kube/lease-record';
+import { LEASES } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { installCustomResources } from '../cluster/custom-resources.ts';
+import { gives, type RevocableRights, revocableRights, rightOf } from '../cluster/revocable-rights.ts';
 import { eventually } from '../runtime/eventually.ts';
-import { createAll } from './chart-objects.ts';
+import { chartObjects, createAll } from './chart-objects.ts';
 import {
+  CONTROLLER_ACCOUNT,
+  CONTROLLER_NAMESPACE,
   type ControllerPlace,
   controllerPlace,
   type ControllerProcess,
   readMetrics,
 } from './controller-process.ts';
 import { directRequest } from './direct-request.ts';
+import { objectOf } from './proposals.ts';
 
 const NAMESPACE = 'shop';
 const ENDING = 'ending';
 const API_VERSION = 'runtimeenforcer.kubewarden.io/v1alpha1';
 const GROUP_PATH = `/apis/${API_VERSION}/namespaces`;
-const ROLE_PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles/runtime-enforcer-controller';
 /** How long something that works may take. */
 const WORKS_MS = 4_000;
+/** And how long a controller may take to start and to lead. */
+const ELECTED_MS = 12_000;
+const LEASE = '4e873589.rancher.io';
 
 let plane: ControlPlane;
 let place: ControllerPlace;
 let controller: ControllerProcess;
-let rules: readonly Rule[] = [];
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}
+let rights: RevocableRights;
 
 beforeAll(async () => {
   plane = await startControlPlane();
@@ -42,7 +44,12 @@ beforeAll(async () => {
   controller = await place.start({ args: ['--wp-status-reconciler-update-interval=100ms'] });
   await controller.ready();
   await place.installWebhooks(controller);
-  rules = (await send('GET', ROLE_PATH)).body['rules'] as readonly Rule[];
+  const roles = (await chartObjects('controller/rbac.yaml')).filter(
+    ({ kind, metadata }) =>
+      kind === 'Role' || (kind === 'ClusterRole' && metadata.name === CONTROLLER_ACCOUNT),
+  );
+  const account = { namespace: CONTROLLER_NAMESPACE, name: CONTROLLER_ACCOUNT };
+  rights = revocableRights(client, account, roles);
   const spec = { containers: [{ name: 'app', image: 'app' }], restartPolicy: 'Never' };
   const template = { metadata: { labels: { app: 'x' } }, spec };
   await send('POST', `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`, {
@@ -70,7 +77,7 @@ afterAll(async () => {
   await plane.stop();
 });
 
-const send = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown) =>
+const send = async (method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown) =>
   await directRequest(plane, { method, path, ...(body !== undefined && { body }) });
 
 async function readerBinding(): Promise<KubeObject[]> {
@@ -111,10 +118,23 @@ const promote = async (name: string) => await propose(name, 'Deployment', { [PRO
 const policyPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`;
 const proposalPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicyproposals/${name}`;
 
-async function within(ask: () => Promise<boolean>): Promise<boolean> {
-  return await eventually('it works', async () => ((await ask()) ? true : undefined), WORKS_MS).catch(
+async function within(ask: () => Promise<boolean>, budgetMs = WORKS_MS): Promise<boolean> {
+  return await eventually('it works', async () => ((await ask()) ? true : undefined), budgetMs).catch(
     () => false,
   );
+}
+
+/** Whether a further controller, which is one of several, takes the lease that nobody holds. */
+async function isElected(): Promise<boolean> {
+  const candidate = await place.start({ args: ['--leader-elect'] });
+  try {
+    return await within(async () => {
+      const lease = await objectOf(plane.admin.client, LEASES, CONTROLLER_NAMESPACE, LEASE);
+      return lease !== undefined && leaseRecordOf(lease).holder !== '';
+    }, ELECTED_MS);
+  } finally {
+    await candidate.stop();
+  }
 }
 
 let next = 0;
@@ -209,6 +229,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     'create subjectaccessreviews',
     async () => (await promote(fresh())) === 201,
   ],
+  ['one of several controllers leads', 'create,get,update leases', isElected],
   [
     'metrics can be read',
     'create tokenreviews',
@@ -220,56 +241,18 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
   ],
 ];
 
-async function grant(granted: readonly Rule[]): Promise<void> {
-  const { body } = await send('GET', ROLE_PATH);
-  expect((await send('PUT', ROLE_PATH, { ...body, rules: granted })).status).toBe(200);
-}
-
-/** Waits until RBAC has taken in that the controller has a right, or has it no more. */
-async function takenIn([verb, resourcePath]: Right, isGranted: boolean): Promise<void> {
-  const [resource, subresource = ''] = resourcePath.split('/');
-  const group = rules.find(({ resources }) => resources.includes(resourcePath))?.apiGroups[0];
-  const spec = {
-    user: 'system:serviceaccount:runtime-enforcer:runtime-enforcer-controller',
-    resourceAttributes: { group, resource, subresource, verb },
-  };
-  await eventually(`RBAC has taken in the right to ${verb} ${resourcePath}`, async () => {
-    const { body } = await send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
-    return (body['status'] as { readonly allowed: boolean }).allowed === isGranted ? true : undefined;
-  });
-}
-
-/** A verb and a resource. */
-type Right = readonly [verb: string, resource: string];
-
-function rightOf(text: string): Right {
-  const [verb = '', resource = ''] = text.split(' ');
-  return [verb, resource];
-}
-
-const grants = ({ resources, verbs }: Rule, [verb, resource]: Right): boolean =>
-  resources.includes(resource) && verbs.includes(verb);
-
-function without(rule: Rule, [verb]: Right): Rule[] {
-  const verbs = rule.verbs.filter((each) => each !== verb);
-  // The API server takes no rule without a verb.
-  return verbs.length === 0 ? [] : [{ ...rule, verbs }];
-}
-
 describe('without one right of the controller', () => {
   it('there is a function for each rule', () => {
-    const rights = FUNCTIONS.map(([, right]) => rightOf(right));
-    expect(rules.filter((rule) => !rights.some((right) => grants(rule, right)))).toEqual([]);
+    const named = FUNCTIONS.map(([, right]) => rightOf(right));
+    expect(rights.rules.filter((rule) => !named.some((right) => gives(rule, right)))).toEqual([]);
   });
 
   it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, text, works) => {
     const right = rightOf(text);
-    expect(rules.some((rule) => grants(rule, right))).toBe(true);
-    await grant(rules.flatMap((rule) => (grants(rule, right) ? without(rule, right) : [rule])));
-    await takenIn(right, false);
+    expect(rights.rules.some((rule) => gives(rule, right))).toBe(true);
+    await rights.revoke(right);
     expect(await works()).toBe(false);
-    await grant(rules);
-    await takenIn(right, true);
+    await rights.restore();
     expect(await works()).toBe(true);
   });
 });
