@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { API_VERSION, WORKLOAD_POLICY_KIND } from '@runtime-enforcer/api/keys';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../runtime/eventually.ts';
+import { noteState } from './diagnosis.ts';
 import { type ForbiddenLoop, startForbiddenLoop } from './forbidden-loop.ts';
 import { AGENTS, CONTROLLERS, helm, install, NAMESPACE, RELEASE } from './installation.ts';
 import { note } from './notes.ts';
@@ -36,6 +37,9 @@ beforeAll(async () => {
   await tenant.kubectl('apply -f -', JSON.stringify(policy));
   loop = await startForbiddenLoop(tenant, 'loop', POLICY);
 });
+afterEach(async ({ task }) => {
+  if (task.result?.state === 'fail') await noteState(cluster, task.name);
+});
 afterAll(async () => {
   await cluster.stop();
 });
@@ -49,10 +53,30 @@ async function agentPids(): Promise<readonly string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
+interface PodObject {
+  readonly metadata: { readonly deletionTimestamp?: string };
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+/** The product's pods of a component that are not going away. */
+async function podsOf(component: string): Promise<readonly PodObject[]> {
+  const text = await operator.kubectl(`get pods -l app.kubernetes.io/component=${component} -o json`);
+  const { items } = JSON.parse(text) as { readonly items: readonly PodObject[] };
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
 async function agentsAreReady(): Promise<void> {
   await operator.kubectl(`rollout status daemonset/${AGENTS} --timeout=180s`);
-  await operator.kubectl(
-    `wait --for=condition=Ready pod -l app.kubernetes.io/component=agent --timeout=180s`,
+  await eventually(
+    'the agent is ready',
+    async () => {
+      const pods = await podsOf('agent');
+      const ready = pods.filter(({ status }) =>
+        status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
+      );
+      return pods.length === 1 && ready.length === 1 ? true : undefined;
+    },
+    COMES_BACK_MS,
   );
 }
 
@@ -150,7 +174,8 @@ it(
       ...['sh', '-c'],
       `kill -9 "$(cat /run/containerd.pid)"; sleep 1
       setsid /usr/bin/containerd --config /run/guest/containerd.toml >> /var/log/containerd.log 2>&1 &
-      echo $! > /run/containerd.pid`,
+      echo $! > /run/containerd.pid
+      until ctr version > /dev/null 2>&1; do sleep 0.5; done`,
     );
     await startMeanwhile('after-runtime');
     await agentsAreReady();
@@ -193,7 +218,9 @@ it(
   'denies on while there is no controller',
   async () => {
     await operator.kubectl(`scale deployment/${CONTROLLERS} --replicas=0`);
-    await operator.kubectl(`wait --for=delete pod -l app.kubernetes.io/component=controller --timeout=60s`);
+    await eventually('the controller is gone', async () =>
+      (await podsOf('controller')).length === 0 ? true : undefined,
+    );
     expect((await tenant.exec('pod/loop', CAT, '/etc/passwd')).text).toMatch(DENIED);
     await delay(5_000);
     await operator.kubectl(`scale deployment/${CONTROLLERS} --replicas=1`);

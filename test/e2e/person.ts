@@ -5,6 +5,8 @@ import { eventually } from '../runtime/eventually.ts';
 import type { WholeCluster } from './whole-cluster.ts';
 
 const SEEN_BUDGET_MS = 90_000;
+/** Longer than any command here is told to wait. */
+const COMMAND_LIMIT_MS = 240_000;
 
 /** How a command in a container ended. */
 export interface ExecResult {
@@ -38,7 +40,10 @@ export interface Person {
 export function person({ user }: WholeCluster, namespace: string): Person {
   // kubectl takes no flags before the name of a plugin, and none behind the arguments of exec.
   const run = async ([command = '', ...args]: readonly string[], input?: string): Promise<CommandResult> =>
-    await user.kubectl([command, '-n', namespace, ...args], input === undefined ? {} : { input });
+    await user.kubectl([command, '-n', namespace, ...args], {
+      limitMs: COMMAND_LIMIT_MS,
+      ...(input !== undefined && { input }),
+    });
   const kubectl = async (args: string, input?: string): Promise<string> => {
     const { code, stdout, stderr } = await run(args.split(' '), input);
     assert.equal(code, 0, `kubectl ${args}: ${stderr}${stdout}`);

@@ -1,8 +1,9 @@
 import { GROUP, POLICY_LABEL, PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
 import { yamlText } from '@runtime-enforcer/api/yaml-text';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { renderChart } from '../chart/render-chart.ts';
 import { eventually } from '../runtime/eventually.ts';
+import { noteState } from './diagnosis.ts';
 import { type ForbiddenLoop, startForbiddenLoop } from './forbidden-loop.ts';
 import { AGENTS, CONTROLLERS, helm, install, NAMESPACE, RELEASE } from './installation.ts';
 import { type Person, person } from './person.ts';
@@ -43,6 +44,9 @@ beforeAll(async () => {
   tenant = person(cluster, TENANTS);
   operator = person(cluster, NAMESPACE);
   await tenant.kubectl(`create namespace ${TENANTS}`);
+});
+afterEach(async ({ task }) => {
+  if (task.result?.state === 'fail') await noteState(cluster, task.name);
 });
 afterAll(async () => {
   await cluster.stop();

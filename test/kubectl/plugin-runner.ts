@@ -27,6 +27,8 @@ export interface RunOptions {
   /** Ends the command by SIGINT when its output has this text. */
   readonly untilOutput?: string;
   readonly cwd?: string;
+  /** How long it may take; 50,000 when left out. */
+  readonly limitMs?: number;
 }
 
 /** A person at a shell that has kubectl, the packaged plugin, and nothing else. */
@@ -132,7 +134,7 @@ async function run(
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   child.stdin.on('error', () => undefined).end(options.input ?? '');
-  const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? TIME_LIMIT_MS);
   return await new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code) => {
