@@ -6,8 +6,6 @@ export interface AcknowledgedPlace {
   read(sequence: number): () => void;
   /** Up to where everything is stored. */
   readonly cursor: Cursor;
-  /** Entries that are not stored yet. */
-  readonly outstanding: number;
 }
 
 /** See {@link AcknowledgedPlace}. */
@@ -15,16 +13,13 @@ export function acknowledgedPlace(incarnation: string): AcknowledgedPlace {
   const waiting: { readonly sequence: number; isStored: boolean }[] = [];
   let first = 0;
   let stored = 0;
-  let outstanding = 0;
   return {
     read(sequence) {
       const place = { sequence, isStored: false };
       waiting.push(place);
-      outstanding++;
       return () => {
         if (place.isStored) return;
         place.isStored = true;
-        outstanding--;
         for (let next = waiting[first]; next?.isStored === true; next = waiting[first]) {
           stored = Math.max(stored, next.sequence);
           first++;
@@ -37,9 +32,6 @@ export function acknowledgedPlace(incarnation: string): AcknowledgedPlace {
     },
     get cursor() {
       return { incarnation, sequence: stored };
-    },
-    get outstanding() {
-      return outstanding;
     },
   };
 }

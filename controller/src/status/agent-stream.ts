@@ -10,7 +10,7 @@ import type {
   ReportedViolation,
 } from '@runtime-enforcer/rpc/reported';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
-import { acknowledgedPlace, type AcknowledgedPlace } from './acknowledged-place.ts';
+import { acknowledgedPlace } from './acknowledged-place.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { PolicyFactsPool } from './policy-facts-pool.ts';
 
@@ -89,6 +89,8 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
   let running: Promise<void> = Promise.resolve();
   const places = { violations: acknowledgedPlace(''), observations: acknowledgedPlace('') };
   const acknowledged = { violations: 0, observations: 0 };
+  /** Entries that wait to be stored, of all incarnations that the agent has named: it may name many. */
+  let outstanding = 0;
   let isAcknowledging = false;
 
   /** An agent of another node must not speak for this one. */
@@ -128,6 +130,16 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
     if (!isSame) onChange('all');
   }
 
+  function counted(settled: () => void): () => void {
+    outstanding++;
+    let isOpen = true;
+    return () => {
+      if (isOpen) outstanding--;
+      isOpen = false;
+      settled();
+    };
+  }
+
   function takePage<T>(
     part: 'violations' | 'observations',
     page: ReportedPage<T>,
@@ -141,7 +153,7 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
     const place = places[part];
     if (page.refused > 0) intake.refused(nodeName, page.refused, page.refusals);
     for (const { sequence, value, previousCount } of page.entries) {
-      take({ nodeName, incarnation, sequence, value, previousCount }, place.read(sequence));
+      take({ nodeName, incarnation, sequence, value, previousCount }, counted(place.read(sequence)));
     }
     place.read(end)();
   }
@@ -190,7 +202,7 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
       }
       take(event.report);
       found();
-      while (isFull(places) && !stopping.signal.aborted) {
+      while (outstanding > MAX_OUTSTANDING && !stopping.signal.aborted) {
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     }
@@ -245,8 +257,4 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
       }
     },
   };
-}
-
-function isFull({ violations, observations }: Readonly<Record<string, AcknowledgedPlace>>): boolean {
-  return (violations?.outstanding ?? 0) + (observations?.outstanding ?? 0) > MAX_OUTSTANDING;
 }
