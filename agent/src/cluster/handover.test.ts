@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -208,13 +209,15 @@ it('is left alone while it is marked as released, also by who comes next', { tim
   await writeFile(join(directory, 'state', 'released'), '');
   await expect.poll(() => agent.probe('/readyz'), PATIENCE).toMatch(/^503 .*agent resume brings it back/);
   expect(await agent.probe('/healthz')).toBe('200 ok\n');
+  // It says so at once, and gives up what it has open then.
+  await expect.poll(() => existsSync(join(directory, 'opened-by')), PATIENCE).toBe(false);
   await agent.end('SIGKILL');
 
   const next = await startAgent('b');
   await expect.poll(() => next.probe('/readyz'), PATIENCE).toMatch(/^503 .*agent resume brings it back/);
   expect(await next.probe('/healthz')).toBe('200 ok\n');
   expect(await next.metrics()).toContain('runtime_enforcer_role{role="released"} 1');
-  await expect(access(join(directory, 'opened-by'))).rejects.toThrow();
+  expect(existsSync(join(directory, 'opened-by'))).toBe(false);
   await rm(join(directory, 'state', 'released'));
   await isReady(next);
 });

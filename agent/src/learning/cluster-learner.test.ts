@@ -137,6 +137,7 @@ describe('learning into proposals', () => {
     expect(
       cluster.requests.filter((line) => line.includes('PUT')).every((line) => line.includes('fieldManager=')),
     ).toBe(true);
+    await until('the answers of the API', () => learner.state().waiting === 0);
     expect(learner.state()).toMatchObject({ waiting: 0, followed: 4, observations: 4 });
   });
 
