@@ -155,9 +155,10 @@ describe('pods that Kubernetes made', () => {
           name: nameOf(owners),
         });
         const set = (await plane.admin.client.request({ path: sets })) as KubeObject;
-        return JSON.stringify(set.metadata['ownerReferences']).includes(second.metadata.uid ?? '')
-          ? found
-          : undefined;
+        // The replica sets of both have one name, and pods of the first may still be there.
+        const isOwn = owners.some(({ uid }) => uid === set.metadata.uid);
+        const isSecond = JSON.stringify(set.metadata['ownerReferences']).includes(second.metadata.uid ?? '');
+        return isOwn && isSecond ? found : undefined;
       });
       const place = { namespace: NAMESPACE, podName: pod.metadata.name, podUid: pod.metadata.uid ?? '' };
       local.exec(place, '/bin/second');
