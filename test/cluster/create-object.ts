@@ -12,10 +12,11 @@ interface ServedResource {
 /**
  * The path under which objects of this kind are created.
  *
- * @throws ApiError where the group or its version is not served; Error where the kind is not
+ * @throws ApiError where the group or its version is not served; Error where the kind is not, or the object names no version
  */
 export async function creationPath(client: ApiClient, object: KubeObject): Promise<string> {
-  const { apiVersion = '', kind = '' } = object;
+  const { apiVersion, kind = '' } = object;
+  if (apiVersion === undefined) throw new Error(`${kind} ${object.metadata.name} names no apiVersion`);
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   const found = await client.request({ path: root });

@@ -42,6 +42,7 @@ const proposalOf = async (name: string) =>
 /** Somebody else's rule. */
 const REFUSING_POLICY = [
   {
+    apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicy',
     metadata: { name: 'full' },
     spec: {
@@ -59,6 +60,7 @@ const REFUSING_POLICY = [
     },
   },
   {
+    apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicyBinding',
     metadata: { name: 'full' },
     spec: { policyName: 'full', validationActions: ['Deny'] },
