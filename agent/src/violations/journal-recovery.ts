@@ -45,8 +45,7 @@ function parseLine(text: string): JournalLine | undefined {
 function isJournalLine(value: unknown): value is JournalLine {
   if (typeof value !== 'object' || value === null) return false;
   const line = value as Partial<Record<string, unknown>>;
-  const isCount = Number.isSafeInteger(line['occurrences']) && Number(line['occurrences']) >= 0;
-  if (!isCount || typeof line['containerId'] !== 'string') return false;
+  if (!isCount(line['occurrences']) || typeof line['containerId'] !== 'string') return false;
   if (line['event'] === 'policy_violation_overflow') return true;
   const times = [line['firstObservedTimestamp'], line['lastObservedTimestamp']];
   return (
@@ -54,6 +53,11 @@ function isJournalLine(value: unknown): value is JournalLine {
     typeof line['executablePath'] === 'string' &&
     (line['action'] === 'monitor' || line['action'] === 'protect') &&
     times.every((time) => typeof time === 'string' && !Number.isNaN(Date.parse(time))) &&
-    (line['recordKey'] === undefined || typeof line['recordKey'] === 'string')
+    (line['recordKey'] === undefined || typeof line['recordKey'] === 'string') &&
+    (line['recordCount'] === undefined || isCount(line['recordCount']))
   );
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

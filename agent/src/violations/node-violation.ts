@@ -12,6 +12,8 @@ export interface NodeViolation extends Violation {
   readonly overflow?: true;
   /** Which count of the kernel's goes on with it; absent for what was found running. */
   readonly recordKey?: RecordKey;
+  /** How much of that count is in `occurrences`: what the kernel has counted since is added to it by the next agent. */
+  readonly recordCount?: number;
 }
 
 /** Equal for repeats of one violation in one container. */
@@ -39,7 +41,7 @@ export function recoveredLine(violation: NodeViolation, time: string): JournalLi
 export function asNodeViolation(value: unknown): NodeViolation | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const violation = value as Readonly<Record<string, unknown>>;
-  const { occurrences, action, reason, origin, recordKey, overflow, pid, uid } = violation;
+  const { occurrences, action, reason, origin, recordKey, recordCount, overflow, pid, uid } = violation;
   const texts = [
     ...['namespace', 'podName', 'containerName', 'containerId', 'nodeName', 'policyName', 'executablePath'],
     ...['firstObservedTimestamp', 'lastObservedTimestamp'],
@@ -55,7 +57,7 @@ export function asNodeViolation(value: unknown): NodeViolation | undefined {
     (origin === undefined || isOneOf(EXEC_ORIGINS, origin)) &&
     (recordKey === undefined || typeof recordKey === 'string') &&
     (overflow === undefined || overflow === true) &&
-    [pid, uid].every((number) => number === undefined || isCount(number)) &&
+    [pid, uid, recordCount].every((number) => number === undefined || isCount(number)) &&
     isTime(violation['firstObservedTimestamp']) &&
     isTime(violation['lastObservedTimestamp']);
   return isWhole ? (value as NodeViolation) : undefined;

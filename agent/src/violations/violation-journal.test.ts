@@ -57,7 +57,7 @@ describe('violation lines', () => {
         },
         ...{ workloadKind: 'Pod', workloadName: 'web-1', nodeName: 'node-1', policyName: 'web' },
         ...{ executablePath: '/usr/bin/id', action: 'protect', reason: 'Unlisted', origin: 'exec' },
-        ...{ pid: 200, uid: 0, parentName: 'runc', occurrences: 1, recordKey: 'k' },
+        ...{ pid: 200, uid: 0, parentName: 'runc', occurrences: 1, recordKey: 'k', recordCount: 1 },
         firstObservedTimestamp: '1970-01-01T00:00:01.000Z',
         lastObservedTimestamp: '1970-01-01T00:00:01.000Z',
       },
@@ -206,6 +206,19 @@ describe('containers that come and go', () => {
     expect(second.written).toEqual([]);
     second.counts(9n, [fakeSeen(CONTAINER, 'k', 9n)]);
     expect(second.latest()).toEqual(new Map([['protect /usr/bin/id', 9]]));
+  });
+
+  it('that came between two agents are the records that they are repeats of, and no overflow', () => {
+    const first = journalWithLines();
+    first.journal.events([event('k', '/usr/bin/id')]);
+    first.counts(6n, [fakeSeen(CONTAINER, 'k', 6n)]);
+    const second = journalWithLines(first.written.slice(-1));
+    for (let reading = 0; reading < 3; reading++) second.counts(10n, [fakeSeen(CONTAINER, 'k', 10n)]);
+    expect(second.latest()).toEqual(new Map([['protect /usr/bin/id', 10]]));
+    // The kernel has forgotten its count meanwhile, and begun again.
+    const third = journalWithLines(second.written.slice(-1));
+    for (let reading = 0; reading < 3; reading++) third.counts(12n, [fakeSeen(CONTAINER, 'k', 2n)]);
+    expect(third.latest()).toEqual(new Map([['protect /usr/bin/id', 12]]));
   });
 
   it('are continued with their overflow, too', () => {

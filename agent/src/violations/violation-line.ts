@@ -27,6 +27,8 @@ export interface ViolationLine extends LineContainer, Omit<ViolationRecord, keyo
   readonly origin: ExecOrigin;
   /** Which count of the kernel's goes on with this line; absent for what was found running. */
   readonly recordKey?: RecordKey;
+  /** How much of that count is in `occurrences`: what the kernel has counted since is added to it by the next agent. */
+  readonly recordCount?: number;
 }
 
 /**

@@ -68,7 +68,7 @@ export function createViolationLog(options: {
 
 function violationOf(line: ViolationLine): NodeViolation {
   const { executablePath, action, origin, occurrences, firstObservedTimestamp, lastObservedTimestamp } = line;
-  const { reason, pid, uid, parentName, recordKey } = line;
+  const { reason, pid, uid, parentName, recordKey, recordCount } = line;
   return {
     ...lineContainerOf(line),
     ...{ executablePath, action, origin, occurrences, firstObservedTimestamp, lastObservedTimestamp },
@@ -77,6 +77,7 @@ function violationOf(line: ViolationLine): NodeViolation {
     ...(uid !== undefined && { uid }),
     ...(parentName !== undefined && { parentName }),
     ...(recordKey !== undefined && { recordKey }),
+    ...(recordCount !== undefined && { recordCount }),
   };
 }
 

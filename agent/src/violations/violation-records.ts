@@ -32,7 +32,7 @@ interface Entry {
 interface Counted {
   /** Undefined while the record itself is under way. */
   entry: Entry | undefined;
-  /** How much of the kernel's count is in the entry; undefined: nothing was read yet, take the next as it is. */
+  /** How much of the kernel's count is in the entry; undefined: that is not known, take the next as it is. */
   count: bigint | undefined;
 }
 
@@ -90,6 +90,7 @@ export function createContainerRecords(container: LineContainer): ContainerRecor
 
   const line = (entry: Entry, time: string): ViolationLine => {
     const { executablePath, action, reason, origin, pid, uid, parentName } = entry.latest;
+    const recordCount = entry.key === undefined ? undefined : counted.get(entry.key)?.count;
     return {
       event: 'policy_violation',
       time,
@@ -103,6 +104,7 @@ export function createContainerRecords(container: LineContainer): ContainerRecor
       firstObservedTimestamp: new Date(entry.firstMs).toISOString(),
       lastObservedTimestamp: new Date(entry.lastMs).toISOString(),
       ...(entry.key !== undefined && { recordKey: entry.key }),
+      ...(recordCount !== undefined && { recordCount: Number(recordCount) }),
     };
   };
 
@@ -158,7 +160,8 @@ export function createContainerRecords(container: LineContainer): ContainerRecor
         overflow = writtenOverflow = BigInt(recovered.occurrences);
         return;
       }
-      const { recordKey, occurrences, firstObservedTimestamp, lastObservedTimestamp } = recovered;
+      const { recordKey, recordCount, occurrences } = recovered;
+      const { firstObservedTimestamp, lastObservedTimestamp } = recovered;
       const { executablePath, action, reason, origin, pid, uid, parentName } = recovered;
       const occurrence: Occurrence = {
         ...{ executablePath, action, origin, timeMs: Date.parse(lastObservedTimestamp) },
@@ -175,7 +178,7 @@ export function createContainerRecords(container: LineContainer): ContainerRecor
       entry.latest = occurrence;
       entry.key = recordKey;
       if (recordKey !== undefined && counted.size < MAX_KEYS_PER_CONTAINER) {
-        counted.set(recordKey, { entry, count: undefined });
+        counted.set(recordKey, { entry, count: recordCount === undefined ? undefined : BigInt(recordCount) });
       }
     },
     changedLines(time) {
