@@ -95,21 +95,28 @@ export function portOf(name: string, text: string): number {
   throw new UsageError(`--${name} ${JSON.stringify(text)}: expected a port from 0 to 65535`);
 }
 
+/** Where a server listens. */
 export interface Address {
-  /** Empty for all addresses of this machine. */
+  /** Empty for all addresses of this machine, of both protocols where it has both. */
   readonly host: string;
+  /** 0: any that is free. */
   readonly port: number;
 }
 
 /** `HOST:PORT`, or `:PORT` for all addresses; `0` for none. @throws UsageError naming the flag */
 export function addressOf(name: string, text: string): Address | undefined {
   if (text === '0' || text === '') return undefined;
+  const address = parseAddress(text);
+  if (address !== undefined) return address;
+  throw new UsageError(
+    `--${name} ${JSON.stringify(text)}: expected HOST:PORT, such as :8443 or [::1]:8443, or 0 for none`,
+  );
+}
+
+/** `HOST:PORT`, `[HOST]:PORT` or `:PORT`; undefined for anything else. */
+export function parseAddress(text: string): Address | undefined {
   const [, six, host, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
-  if (port === undefined || Number(port) > 65_535) {
-    throw new UsageError(
-      `--${name} ${JSON.stringify(text)}: expected HOST:PORT, such as :8443 or [::1]:8443, or 0 for none`,
-    );
-  }
+  if (port === undefined || Number(port) > 65_535) return undefined;
   return { host: six ?? host ?? '', port: Number(port) };
 }
 

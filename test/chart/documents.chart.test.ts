@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { readCommand } from '@runtime-enforcer/agent/commands/command';
@@ -10,7 +10,7 @@ import { kubectlDirectory } from '../kubectl/kubectl-binary.ts';
 import { runHostCommand } from '../vm/host-command.ts';
 import { printProgress } from '../vm/progress.ts';
 import { REPOSITORY } from '../vm/repository.ts';
-import { foreignResources } from './foreign-resources.ts';
+import { installForeignResources } from './foreign-resources.ts';
 import { type HelmRunner, helmRunner } from './helm-runner.ts';
 import { renderChart } from './render-chart.ts';
 import { type PodSpec, workloadOf } from './rendered-pods.ts';
@@ -36,12 +36,7 @@ beforeAll(async () => {
   await plane.serviceAccount(NAMESPACE, 'default');
   helm = await helmRunner(plane, NAMESPACE);
   kubectl = join(await kubectlDirectory(printProgress), 'kubectl');
-  const directory = await foreignResources(printProgress);
-  for (const file of await readdir(directory)) {
-    const definition = parse(await readFile(join(directory, file), 'utf8')) as KubeObject;
-    const { name } = definition.metadata;
-    await createObject(plane.admin.client, { ...definition, metadata: { name } });
-  }
+  await installForeignResources(plane.admin.client, printProgress);
 });
 afterAll(async () => {
   await helm.stop();

@@ -1,5 +1,9 @@
-import { copyFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { ApiClient } from '@runtime-enforcer/kube/api-client';
+import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
+import { parse } from 'yaml';
+import { createObject } from '../cluster/create-object.ts';
 import { goToolchain } from '../cluster/go-toolchain.ts';
 import { type Asset, cachedAsset, contentKey } from '../vm/cache.ts';
 import { runHostCommand } from '../vm/host-command.ts';
@@ -40,4 +44,15 @@ export async function foreignResources(progress: Progress): Promise<string> {
     },
   };
   return await cachedAsset(asset, progress);
+}
+
+/** Has an API server serve them. */
+export async function installForeignResources(client: ApiClient, progress: Progress): Promise<void> {
+  const directory = await foreignResources(progress);
+  for (const file of await readdir(directory)) {
+    const definition = parse(await readFile(join(directory, file), 'utf8')) as KubeObject;
+    // Labels there are templates.
+    const { name } = definition.metadata;
+    await createObject(client, { ...definition, metadata: { name } });
+  }
 }

@@ -1,17 +1,14 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import { ApiError } from '@runtime-enforcer/kube/api-error';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { collectionPath } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { createObject, creationPath } from '../cluster/create-object.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { printProgress } from '../vm/progress.ts';
 import { COMBINATIONS, EVERYTHING } from './combinations.ts';
-import { foreignResources } from './foreign-resources.ts';
+import { installForeignResources } from './foreign-resources.ts';
 import { type HelmRunner, helmRunner } from './helm-runner.ts';
 import { CHART, renderChart, type RenderedObject } from './render-chart.ts';
 import { type Workload, workloadsOf } from './rendered-pods.ts';
@@ -50,13 +47,7 @@ describe.each(VERSIONS)('on Kubernetes $version', ({ version, serves, apiServerA
     plane = await startControlPlane({ version, apiServerArguments });
     await plane.serviceAccount(NAMESPACE, 'default');
     helm = await helmRunner(plane, NAMESPACE);
-    const directory = await foreignResources(printProgress);
-    for (const file of await readdir(directory)) {
-      const definition = parse(await readFile(join(directory, file), 'utf8')) as KubeObject;
-      // Labels there are templates.
-      const { name } = definition.metadata;
-      await createObject(plane.admin.client, { ...definition, metadata: { name } });
-    }
+    await installForeignResources(plane.admin.client, printProgress);
   });
   afterAll(async () => {
     await helm.stop();

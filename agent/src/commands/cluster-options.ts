@@ -1,3 +1,4 @@
+import type { Address } from '@runtime-enforcer/kube/program-flags';
 import type { LabelSelector } from '@runtime-enforcer/kube/label-selector';
 import {
   OTLP_PROTOCOLS,
@@ -6,7 +7,7 @@ import {
   readOtlpOptions,
 } from '@runtime-enforcer/telemetry/otlp-options';
 import { LearningSelectorError, parseLearningSelector } from '../learning/learning-selector.ts';
-import { readBindAddress, type BindAddress } from './bind-address.ts';
+import { readBindAddress } from './bind-address.ts';
 import { chosenWord, wholeNumberOption, type GivenOptions, type OptionSpec } from './options.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -97,7 +98,7 @@ export interface ClusterOptions {
   readonly kubeconfig?: string;
   /** Absent: nothing is learned. */
   readonly learningSelector?: LabelSelector;
-  readonly healthAddress?: BindAddress;
+  readonly healthAddress?: Address;
   readonly grpcPort: number;
   /** Absent: nothing is served by gRPC. */
   readonly grpcCertificateDirectory?: string;

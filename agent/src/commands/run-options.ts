@@ -1,6 +1,7 @@
+import type { Address } from '@runtime-enforcer/kube/program-flags';
 import { hostname } from 'node:os';
 import { LOG_LEVELS, type LogLevel } from '@runtime-enforcer/telemetry/logger';
-import { readBindAddress, type BindAddress } from './bind-address.ts';
+import { readBindAddress } from './bind-address.ts';
 import { CLUSTER_OPTIONS, readClusterOptions, type ClusterOptions } from './cluster-options.ts';
 import {
   chosenWord,
@@ -97,7 +98,7 @@ export interface RunOptions {
   /** Paths per common table; absent: the default of the kernel side. */
   readonly capacity?: number;
   readonly attachment: (typeof ATTACHMENTS)[number];
-  readonly metricsAddress?: BindAddress;
+  readonly metricsAddress?: Address;
   readonly stateDirectory: string;
   readonly logLevel: LogLevel;
   /** Whether a container that cannot be bound starts nevertheless. */

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { isCount } from './count.ts';
 import type { JournalLine } from './violation-line.ts';
 
 /** Longest line that is read; the agent writes shorter ones. */
@@ -56,8 +57,4 @@ function isJournalLine(value: unknown): value is JournalLine {
     (line['recordKey'] === undefined || typeof line['recordKey'] === 'string') &&
     (line['recordCount'] === undefined || isCount(line['recordCount']))
   );
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

@@ -1,6 +1,7 @@
 import { EXEC_ORIGINS } from '@runtime-enforcer/api/exec-origin';
 import { VIOLATION_ACTIONS, VIOLATION_REASONS, type Violation } from '@runtime-enforcer/api/violation';
 import type { RecordKey } from '../kernel/enforcer.ts';
+import { isCount } from './count.ts';
 import type { JournalLine } from './violation-line.ts';
 
 /**
@@ -61,10 +62,6 @@ export function asNodeViolation(value: unknown): NodeViolation | undefined {
     isTime(violation['firstObservedTimestamp']) &&
     isTime(violation['lastObservedTimestamp']);
   return isWhole ? (value as NodeViolation) : undefined;
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 function isOneOf(words: readonly string[], value: unknown): boolean {
