@@ -1,6 +1,15 @@
 import { pathToFileURL } from 'node:url';
 import { join } from 'node:path';
-import { type RingReport, type RingResult, type RunRing, ringReport } from './report.ts';
+import {
+  type EndedRing,
+  type RingReport,
+  type RingResult,
+  type RunRing,
+  counts,
+  ringReport,
+  seconds,
+  summaryLines,
+} from './report.ts';
 import { runStaticRing } from './static-ring.ts';
 import { runUnitRing } from './unit-ring.ts';
 import { REPOSITORY } from '../vm/repository.ts';
@@ -45,14 +54,14 @@ function ringModule(path: string): RunRing {
   };
 }
 
-async function runRing(name: string, run: RunRing, write: (line: string) => void): Promise<RingResult> {
+async function runRing(name: string, run: RunRing, write: (line: string) => void): Promise<EndedRing> {
   const report = ringReport(name, write);
   const start = performance.now();
   write(`■ ${name}`);
   const result = await resultOf(run, report, start);
-  const seconds = ((performance.now() - start) / 1_000).toFixed(1);
-  write(`■ ${name}: ${counts(result)} (${seconds} s)\n`);
-  return result;
+  const durationMs = performance.now() - start;
+  write(`■ ${name}: ${counts(result)} (${seconds(durationMs)})\n`);
+  return { result, durationMs };
 }
 
 async function resultOf(run: RunRing, report: RingReport, start: number): Promise<RingResult> {
@@ -67,10 +76,6 @@ async function resultOf(run: RunRing, report: RingReport, start: number): Promis
   return report.result();
 }
 
-function counts(result: Omit<RingResult, 'name'>): string {
-  return `${result.passed} passed, ${result.failed} failed, ${result.skipped} skipped`;
-}
-
 async function main(names: readonly string[]): Promise<number> {
   const unknown = names.filter((name) => RINGS.every((ring) => ring.name !== name));
   if (unknown.length > 0) {
@@ -80,14 +85,18 @@ async function main(names: readonly string[]): Promise<number> {
     return USAGE_EXIT_CODE;
   }
   const total = { passed: 0, failed: 0, skipped: 0 };
+  const ended: EndedRing[] = [];
   for (const { name, run, isByNameOnly = false } of RINGS) {
     if (names.length > 0 ? !names.includes(name) : isByNameOnly) continue;
-    const result = await runRing(name, run, (line) => console.log(line));
+    const ring = await runRing(name, run, (line) => console.log(line));
+    ended.push(ring);
+    const { result } = ring;
     total.passed += result.passed;
     total.failed += result.failed;
     total.skipped += result.skipped;
   }
-  console.log(counts(total));
+  for (const line of summaryLines(ended)) console.log(line);
+  console.log(`\n${counts(total)}`);
   return total.failed > 0 || total.passed === 0 ? 1 : 0;
 }
 
