@@ -34,6 +34,7 @@ const RINGS: readonly Ring[] = [
   { name: 'chart', run: ringModule('test/chart/ring.ts') },
   { name: 'kernel', run: ringModule('test/kernel/ring.ts') },
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
+  { name: 'demo', run: ringModule('test/demo/ring.ts') },
   { name: 'node', run: ringModule('test/node/ring.ts') },
   { name: 'e2e', run: ringModule('test/e2e/ring.ts'), isByNameOnly: true },
   { name: 'e2e-full', run: ringModule('test/e2e/full-ring.ts'), isByNameOnly: true },
