@@ -1,7 +1,6 @@
 import { certificateStore } from '@runtime-enforcer/certs/certificate-store';
 import { createAgentClient } from '@runtime-enforcer/rpc/agent-client';
 import type { ReadingAnswer, ReadingOrder } from './agent-reader.ts';
-import { AGENT_NAMESPACE, AGENT_POD } from './bench-cluster.ts';
 
 const LISTING_TIMEOUT_MS = 30_000;
 
@@ -16,14 +15,14 @@ function answer(given: ReadingAnswer): void {
   process.send?.(given);
 }
 
-async function readAll({ port, certificates: directory }: ReadingOrder): Promise<number> {
+async function readAll({ port, podName, namespace, certificates: directory }: ReadingOrder): Promise<number> {
   const refuse = (error: unknown): never => {
     throw new Error('the controller of the bench has no certificates', { cause: error });
   };
   const certificates = certificateStore({ directory, onRefused: refuse });
   await certificates.start();
   const client = createAgentClient({
-    ...{ address: '127.0.0.1', port, podName: AGENT_POD, namespace: AGENT_NAMESPACE, certificates },
+    ...{ address: '127.0.0.1', port, podName, namespace, certificates },
   });
   try {
     const keys = new Set<string>();

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 /** Which agent to read, and as whom. */
 export interface ReadingOrder {
   readonly port: number;
+  /** The names that its certificate holds. */
+  readonly podName: string;
+  readonly namespace: string;
   /** The directory of the certificates that a controller shows. */
   readonly certificates: string;
 }

@@ -96,7 +96,11 @@ export async function startClusterHostAgent(options: {
       residentBytes: () => agent.residentBytes(),
       metric: async (sample) => sampleOf(await readMetrics(metricsPort, access.authority), sample),
       readAll: async () =>
-        await reader.readAll({ port: grpcPort, certificates: access.controllerCertificates }),
+        await reader.readAll({
+          port: grpcPort,
+          ...{ podName: AGENT_POD, namespace: AGENT_NAMESPACE },
+          certificates: access.controllerCertificates,
+        }),
     };
   } catch (error) {
     await stop();

@@ -19,7 +19,7 @@ export interface HostPorts {
  */
 export async function forwardHostPorts(ports: readonly number[]): Promise<HostPorts> {
   execFileSync('modprobe', ['virtio_net']);
-  execFileSync('ip', ['addr', 'add', GUEST_ADDRESS, 'dev', 'eth0']);
+  execFileSync('ip', ['addr', 'replace', GUEST_ADDRESS, 'dev', 'eth0']);
   execFileSync('ip', ['link', 'set', 'eth0', 'up']);
   const sockets = new Set<Socket>();
   let isParted = false;

@@ -1,16 +1,18 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { issueCertificate, type CertifiedKey } from '@runtime-enforcer/certs/authority';
+import { DEBUGGER } from '../../debugger/bundled-program.ts';
+import { bundleProgram } from '../../images/program-bundle.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { installCustomResources } from '../cluster/custom-resources.ts';
-import { requestToken } from '../cluster/service-account.ts';
+import { type Grants, requestToken } from '../cluster/service-account.ts';
 import type { RunRing } from '../rings/report.ts';
 import { agentPayload } from '../runtime/agent-payload.ts';
 import { collectorCertificates, startCollector, type Collector } from '../telemetry/collector.ts';
 import type { PayloadItem } from '../vm/guest-initramfs.ts';
 import { runGuestSuite } from '../vm/guest-suite.ts';
 import { runDirectory } from '../vm/run-directory.ts';
-import { agentGrants } from './agent-rules.ts';
+import { agentGrants, debuggerGrants } from './agent-rules.ts';
 import {
   ADMIN_KUBECONFIG,
   AGENT_CERTIFICATES,
@@ -19,6 +21,9 @@ import {
   AGENT_POD,
   COLLECTOR_CERTIFICATES,
   CONTROLLER_CERTIFICATES,
+  DEBUGGER_CERTIFICATES,
+  DEBUGGER_DIRECTORY,
+  DEBUGGER_KUBECONFIG,
   SCENE_FILE,
   type Scene,
 } from './scene.ts';
@@ -28,15 +33,17 @@ const TEST_BUDGET_MS = 300_000;
 const VALID_MS = 3_600_000;
 
 /**
- * The node ring: the agent as it is shipped in a guest with containerd, beside a real API server and a real collector
- * on the host.
+ * The node ring: the agent and the debugger as they are shipped in a guest with containerd, beside a real API server
+ * and a real collector on the host.
  */
 export const run: RunRing = async (report) => {
   const payload = await agentPayload();
   const directory = await runDirectory();
+  const debuggerBundle = join(directory, 'debugger');
   let plane: ControlPlane | undefined;
   let collector: Collector | undefined;
   try {
+    await bundleProgram(DEBUGGER, debuggerBundle);
     plane = await startControlPlane();
     await installCustomResources(plane.admin.client);
     const { agent, collector: shown, authority } = await collectorCertificates(directory);
@@ -49,9 +56,11 @@ export const run: RunRing = async (report) => {
           ...payload,
           ...(await scenePayload(plane, collector)),
           { path: COLLECTOR_CERTIFICATES, source: agent },
+          { path: DEBUGGER_DIRECTORY, source: debuggerBundle },
           ...(await observerCertificates(authority)),
         ],
-        files: [join(import.meta.dirname, 'agent.guest.test.ts')],
+        // The agent's suite ends with a node that is released.
+        files: ['debugger', 'agent'].map((suite) => join(import.meta.dirname, `${suite}.guest.test.ts`)),
         timeoutMs: GUEST_BUDGET_MS,
         testTimeoutMs: TEST_BUDGET_MS,
       },
@@ -66,8 +75,11 @@ export const run: RunRing = async (report) => {
 };
 
 async function scenePayload(plane: ControlPlane, collector: Collector): Promise<readonly PayloadItem[]> {
-  await plane.serviceAccount(AGENT_NAMESPACE, 'agent', await agentGrants());
-  const token = await requestToken(plane.admin.client, AGENT_NAMESPACE, 'agent');
+  const { client } = plane.admin;
+  const tokenOf = async (name: string, grants: Grants): Promise<string> => {
+    await plane.serviceAccount(AGENT_NAMESPACE, name, grants);
+    return await requestToken(client, AGENT_NAMESPACE, name);
+  };
   const { authority, admin } = plane.credentials;
   const scene: Scene = {
     apiPort: Number(new URL(plane.url).port),
@@ -94,7 +106,11 @@ async function scenePayload(plane: ControlPlane, collector: Collector): Promise<
   };
   return [
     { path: SCENE_FILE, source: Buffer.from(JSON.stringify(scene)) },
-    { path: AGENT_KUBECONFIG, source: kubeconfig({ token }) },
+    { path: AGENT_KUBECONFIG, source: kubeconfig({ token: await tokenOf('agent', await agentGrants()) }) },
+    {
+      path: DEBUGGER_KUBECONFIG,
+      source: kubeconfig({ token: await tokenOf('debugger', await debuggerGrants()) }),
+    },
     { path: ADMIN_KUBECONFIG, source: kubeconfig(adminUser) },
   ];
 }
@@ -113,6 +129,7 @@ async function observerCertificates(authority: CertifiedKey): Promise<readonly P
   return [
     ...(await pair(AGENT_CERTIFICATES, `${AGENT_POD}.${AGENT_NAMESPACE}`, 'server')),
     ...(await pair(CONTROLLER_CERTIFICATES, 'controller', 'client')),
+    ...(await pair(DEBUGGER_CERTIFICATES, 'debugger', 'client')),
   ];
 }
 
