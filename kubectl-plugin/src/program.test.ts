@@ -84,7 +84,7 @@ describe('runProgram', () => {
   });
 
   it('prints help for everything, with examples for every command', async () => {
-    for (const line of ['', '--help', 'policy', 'policy --help']) {
+    for (const line of ['', '--help', 'policy', 'policy --help', 'help', 'help policy', 'policy help']) {
       const { output, exitCode } = await runLine(line);
       expect(output).toContain('Usage: kubectl runtime-enforcer');
       expect(exitCode).toBe(0);
@@ -97,6 +97,14 @@ describe('runProgram', () => {
       for (const each of spec.subcommands ?? []) await visit(each, `${path} ${each.name}`.trim());
     };
     await visit(ROOT, '');
+  });
+
+  it('tells of a command what it is asked by the word help, and takes that word for a name elsewhere', async () => {
+    const asked = await runLine('policy allow --help');
+    for (const line of ['help policy allow', 'policy help allow'])
+      expect(await runLine(line)).toMatchObject({ output: asked.output, exitCode: 0 });
+    expect((await runLine('policy show help')).call).toMatchObject({ operands: ['help'] });
+    expect((await runLine('violations help')).call).toMatchObject({ operands: ['help'] });
   });
 
   it('has examples that it understands itself', async () => {
@@ -113,6 +121,8 @@ describe('runProgram', () => {
   it.each([
     ['polcy list', "unknown command 'polcy' (Did you mean policy?)"],
     ['policy lst', "unknown command 'lst' (Did you mean list?)"],
+    ['list', "unknown command 'list' (Did you mean proposal list or policy list?)"],
+    ['protect web', "unknown command 'protect' (Did you mean policy protect?)"],
     ['policy list --outptu x', "unknown option '--outptu' (Did you mean --output?)"],
     ['policy protect', "missing required argument 'POLICY'"],
     ['policy protect a b', 'too many arguments'],

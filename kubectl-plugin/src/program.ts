@@ -95,8 +95,20 @@ function examplesText(examples: NonNullable<CommandSpec['examples']>): string {
 
 function usageError(error: CommanderError, program: Command, args: readonly string[]): UsageError {
   const [message = '', ...more] = error.message.replace(USAGE_PREFIX, '').split('\n');
-  const name = fullName(commandOf(program, args));
-  return new UsageError([message, ...more].join(' '), `see ${name} --help`);
+  const command = commandOf(program, args);
+  const remedy = `see ${fullName(command)} --help`;
+  const elsewhere = error.code === 'commander.unknownCommand' ? namesakes(command, message) : [];
+  if (elsewhere.length === 0) return new UsageError([message, ...more].join(' '), remedy);
+  return new UsageError(`${message} (Did you mean ${elsewhere.join(' or ')}?)`, remedy);
+}
+
+/** Commands that are named as the unknown one, in the groups of a command. */
+function namesakes({ commands }: Command, message: string): readonly string[] {
+  return commands.flatMap((group) =>
+    group.commands
+      .filter((each) => message.includes(`'${each.name()}'`))
+      .map((each) => `${group.name()} ${each.name()}`),
+  );
 }
 
 /** The command that the words without a dash lead to. */

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { quote } from '@runtime-enforcer/api/field-error';
 import { formatDocumentError, parsePolicyDocuments } from '@runtime-enforcer/api/policy-document';
 import { escapeUnprintable } from '@runtime-enforcer/api/printable-text';
@@ -9,6 +8,7 @@ import { getPolicy, getProposal } from '../cluster/objects.ts';
 import { policyName, proposalName } from '../cluster/resource-names.ts';
 import type { RunCommand } from '../command-context.ts';
 import { EXIT_FINDING, EXIT_OK } from '../exit-code.ts';
+import { readInput } from '../input-file.ts';
 import { counted } from '../output/named.ts';
 import { parseOutputFormat } from '../output/output-format.ts';
 import { printData } from '../output/print.ts';
@@ -78,19 +78,6 @@ export function readPolicies(file: string, content: Uint8Array): readonly Worklo
   const parsed = parsePolicyDocuments({ file: file === '-' ? 'standard input' : file, content });
   if (parsed.ok) return parsed.values;
   throw new PluginError(parsed.errors.map(formatDocumentError).join('\n'));
-}
-
-/** The bytes of a file, or of standard input for `-`. Throws a PluginError. */
-export async function readInput(file: string): Promise<Buffer> {
-  try {
-    if (file !== '-') return await readFile(file);
-    const chunks: Buffer[] = [];
-    for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks);
-  } catch (cause) {
-    const { code = 'unreadable' } = cause as NodeJS.ErrnoException;
-    throw new PluginError(`${quote(file)} cannot be read (${code})`, undefined, { cause });
-  }
 }
 
 interface Comparison {

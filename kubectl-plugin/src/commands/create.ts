@@ -8,12 +8,13 @@ import { collectionPath } from '@runtime-enforcer/kube/resource-path';
 import { POLICIES, typeName } from '../cluster/objects.ts';
 import { dryRunOf, type RunCommand } from '../command-context.ts';
 import { EXIT_OK } from '../exit-code.ts';
+import { readInput } from '../input-file.ts';
 import { textAt } from '../output/json-field.ts';
 import { named } from '../output/named.ts';
 import { parseOutputFormat } from '../output/output-format.ts';
 import { printData } from '../output/print.ts';
 import { PluginError, UsageError } from '../plugin-error.ts';
-import { readInput, readPolicies } from './compare.ts';
+import { readPolicies } from './compare.ts';
 
 /** `policy create -f FILE`: creates every policy of a file, after all of them have been checked. */
 export const createPolicies: RunCommand = async ({ terminal, flags, connect }, _operands, options) => {

@@ -1,6 +1,5 @@
-import { parseExecutablePath } from '@runtime-enforcer/api/executable-path';
 import { type ExplainedOutcome, explainExec } from '@runtime-enforcer/api/explain';
-import { formatFieldError, quote } from '@runtime-enforcer/api/field-error';
+import { quote } from '@runtime-enforcer/api/field-error';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { objectNameError } from '@runtime-enforcer/api/kubernetes-name';
 import { escapeUnprintable } from '@runtime-enforcer/api/printable-text';
@@ -9,10 +8,12 @@ import type { Connection } from '../cluster/connection.ts';
 import { findObject, getObject, PODS, POLICIES, policyOf } from '../cluster/objects.ts';
 import { containerNames } from '../cluster/workloads.ts';
 import type { RunCommand } from '../command-context.ts';
+import { executableArgument } from '../executable-argument.ts';
 import { EXIT_FINDING, EXIT_OK } from '../exit-code.ts';
 import { labelsOf, textAt, textsAt } from '../output/json-field.ts';
 import { parseOutputFormat } from '../output/output-format.ts';
 import { printData } from '../output/print.ts';
+import { shellWord } from '../output/shell-word.ts';
 import { PluginError, UsageError } from '../plugin-error.ts';
 
 const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
@@ -35,8 +36,7 @@ export const explain: RunCommand = async (
   const podName = podOperand.replace(/^(pod|pods|po)\//, '');
   if (objectNameError(podName, []) !== undefined)
     throw new UsageError(`${quote(podName)} is not the name of a pod`);
-  const path = parseExecutablePath(pathText);
-  if (!path.ok) throw new UsageError(path.errors.map(formatFieldError).join('; '));
+  const path = executableArgument(pathText);
   const connection = await connect();
   const { client, namespace } = connection;
   const pod = await getObject(client, PODS, { namespace, name: podName });
@@ -48,14 +48,14 @@ export const explain: RunCommand = async (
     labels,
     nodeName: nodeName === '' ? undefined : nodeName,
     container,
-    path: path.value,
+    path,
     policy: await policyNamed(connection, labels.get(POLICY_LABEL)),
   });
   const { outcome, steps, sameName, nodeIssue } = explanation;
   const isViolation = outcome === 'denied' || outcome === 'reported';
   const exitCode = isViolation ? EXIT_FINDING : EXIT_OK;
   if (format.kind === 'json' || format.kind === 'yaml' || format.kind === 'jsonpath') {
-    printData(terminal, format, { pod: podName, container, path: path.value, ...explanation });
+    printData(terminal, format, { pod: podName, container, path, ...explanation });
     return exitCode;
   }
   for (const { question, answer } of steps) terminal.write(`${escapeUnprintable(`${question} ${answer}`)}\n`);
@@ -77,7 +77,7 @@ export const explain: RunCommand = async (
     const policy = labels.get(POLICY_LABEL) ?? '';
     terminal.note(
       escapeUnprintable(
-        `To allow it: kubectl runtime-enforcer policy allow ${policy} ${container} ${path.value} -n ${namespace}`,
+        `To allow it: kubectl runtime-enforcer policy allow ${policy} ${container} ${shellWord(path)} -n ${namespace}`,
       ),
     );
   }

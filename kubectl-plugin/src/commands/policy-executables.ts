@@ -1,6 +1,6 @@
 import type { RulesByContainer } from '@runtime-enforcer/api/container-rules';
 import { type ExecutablePath, parseExecutablePath } from '@runtime-enforcer/api/executable-path';
-import { formatFieldError, quote } from '@runtime-enforcer/api/field-error';
+import { quote } from '@runtime-enforcer/api/field-error';
 import { MAX_CONTAINERS, MAX_PATHS_PER_CONTAINER } from '@runtime-enforcer/api/limits';
 import { escapeUnprintable } from '@runtime-enforcer/api/printable-text';
 import {
@@ -15,6 +15,7 @@ import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { getObject, POLICIES, policyOf, updateObject } from '../cluster/objects.ts';
 import { policyName } from '../cluster/resource-names.ts';
 import { type CommandContext, type CommandOptions, dryRunOf, type RunCommand } from '../command-context.ts';
+import { executableArgument } from '../executable-argument.ts';
 import { EXIT_OK, type ExitCode } from '../exit-code.ts';
 import { recordAt } from '../output/json-field.ts';
 import { named } from '../output/named.ts';
@@ -102,12 +103,7 @@ function readPaths(container: string | undefined, paths: readonly string[], verb
       `kubectl runtime-enforcer policy ${verb} POLICY CONTAINER EXECUTABLE...`,
     );
   }
-  const parsed = paths.map((path) => {
-    const result = parseExecutablePath(path);
-    if (result.ok) return result.value;
-    throw new UsageError(result.errors.map(formatFieldError).join('; '));
-  });
-  return new Map([[container, parsed]]);
+  return new Map([[container, paths.map(executableArgument)]]);
 }
 
 /** What violated the policy and can be listed; the rest no list can allow. */

@@ -16,13 +16,14 @@ import { getPolicy, getProposal } from '../cluster/objects.ts';
 import { policyName } from '../cluster/resource-names.ts';
 import type { RunCommand } from '../command-context.ts';
 import { EXIT_FINDING, EXIT_OK } from '../exit-code.ts';
+import { readInput } from '../input-file.ts';
 import { numberAt, textAt } from '../output/json-field.ts';
 import { counted } from '../output/named.ts';
 import { parseOutputFormat } from '../output/output-format.ts';
 import { printData } from '../output/print.ts';
 import { formatTable } from '../output/table.ts';
 import { PluginError, UsageError } from '../plugin-error.ts';
-import { policyFromFile, readInput } from './compare.ts';
+import { policyFromFile } from './compare.ts';
 
 /** `simulate POLICY`: what the policy would have made of recorded execs. Exit code 3 where some would violate it. */
 export const simulatePolicy: RunCommand = async ({ terminal, connect }, [operand], options) => {

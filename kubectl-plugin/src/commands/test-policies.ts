@@ -13,11 +13,12 @@ import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import { readYaml } from '@runtime-enforcer/api/yaml-document';
 import type { RunCommand } from '../command-context.ts';
 import { EXIT_FINDING, EXIT_OK } from '../exit-code.ts';
+import { readInput, unreadable } from '../input-file.ts';
 import { textAt } from '../output/json-field.ts';
 import { counted } from '../output/named.ts';
 import { PluginError, UsageError } from '../plugin-error.ts';
 import type { Terminal } from '../terminal.ts';
-import { policiesFromFile, readInput } from './compare.ts';
+import { policiesFromFile } from './compare.ts';
 import { junitReport, type TestSuite } from './junit.ts';
 
 const YAML = /\.ya?ml$/;
@@ -62,8 +63,7 @@ async function yamlFiles(path: string): Promise<readonly string[]> {
       .toSorted();
     if (files.length <= MAX_FILES) return files;
   } catch (cause) {
-    const { code = 'unreadable' } = cause as NodeJS.ErrnoException;
-    throw new PluginError(`${quote(path)} cannot be read (${code})`, undefined, { cause });
+    throw unreadable(path, cause);
   }
   throw new PluginError(`${quote(path)} holds more than ${MAX_FILES} YAML files`, 'give a smaller directory');
 }

@@ -2,16 +2,19 @@ import { KUBE_FLAGS } from '../cluster/kube-flags.ts';
 import type { CommandSpec } from './command-spec.ts';
 
 const BOOLEAN_VALUE = /^(--[a-z-]+)=(true|false)$/;
+const HELP = 'help';
 const VERBOSITY = /^(?:-v=?|--v=)(\d{1,2})$/;
 
 /**
  * Arguments in the form that the command-line library reads, from what kubectl's own flags accept besides: a switch
- * with a value (`--watch=true`), `--dry-run` without one, and `-v 6`, which is a level where it stands before a number
- * and the version otherwise.
+ * with a value (`--watch=true`), `--dry-run` without one, `-v 6`, which is a level where it stands before a number
+ * and the version otherwise, and `help policy list`.
  */
 export function normalizeArguments(args: readonly string[], root: CommandSpec): string[] {
   const switches = switchNames(root);
   const result: string[] = [];
+  const asked = askedHelp(args, root);
+  if (asked !== undefined) return [...asked, '--help'];
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] ?? '';
     if (arg === '--') return [...result, ...args.slice(index)];
@@ -25,6 +28,14 @@ export function normalizeArguments(args: readonly string[], root: CommandSpec): 
     } else result.push(arg);
   }
   return result;
+}
+
+/** Of `help policy list`, and of `policy help list`, the words besides; undefined where help is not the command. */
+function askedHelp(args: readonly string[], root: CommandSpec): readonly string[] | undefined {
+  const [first = '', second] = args;
+  if (first === HELP) return args.slice(1);
+  const isGroup = root.subcommands?.some(({ name, load }) => name === first && load === undefined) ?? false;
+  return isGroup && second === HELP ? [first, ...args.slice(2)] : undefined;
 }
 
 /** `--wait=false` is `--no-wait` where there is such a switch, and otherwise as if it were not given. */
