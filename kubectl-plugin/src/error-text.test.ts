@@ -54,6 +54,12 @@ describe('reportError', () => {
       1,
       'its certificate is not trusted',
     ],
+    [
+      'an answer that is no JSON',
+      new ConnectionError('GET /x', new SyntaxError('Unexpected token <')),
+      1,
+      "the server's answer is not JSON (Unexpected token <)",
+    ],
     ['anything else', new Error('oh'), 1, 'error: oh'],
     ['what is no error', 'oh', 1, 'error: oh'],
   ])('words %s', (_, error, exitCode, text) => {

@@ -81,6 +81,12 @@ function connectionText(error: Error): string {
       'check that it is the right one (kubectl cluster-info), or allow more with --request-timeout',
     );
   }
+  if (codes.includes('SyntaxError')) {
+    return withRemedy(
+      `the server's answer is not JSON (${last})`,
+      'check that the address is that of an API server, and not of a proxy or a login page: kubectl cluster-info',
+    );
+  }
   if (codes.some((code) => CERTIFICATE.test(code)) || CERTIFICATE.test(last)) {
     return withRemedy(
       `unable to connect to the server: its certificate is not trusted (${last})`,

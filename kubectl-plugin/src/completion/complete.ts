@@ -1,5 +1,6 @@
 import type { KubeFlags } from '../cluster/kube-flags.ts';
 import type { CommandContext } from '../command-context.ts';
+import { isPlainWord } from '../output/shell-word.ts';
 import type { CommandSpec } from '../tree/command-spec.ts';
 import { type Candidate, completable, type Completable } from './command-line.ts';
 
@@ -10,7 +11,8 @@ const FILES = ':0\n';
 /** A shell waits for the answer. */
 const REQUEST_TIMEOUT = '3s';
 const MAX_CANDIDATES = 1_000;
-const SPECIAL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+/** What a terminal acts on. */
+const SPECIAL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
  * Answers kubectl's completion program: a candidate a line, with a tab before its description, and a directive at the
@@ -27,7 +29,8 @@ export async function complete(
   if (found.source === 'files') return FILES;
   const asked = await candidatesOf(found, openContext);
   const candidates = [...found.candidates, ...asked]
-    .filter(({ word }) => word.startsWith(found.prefix) && word !== '' && !SPECIAL.test(word))
+    // The shell puts a word where it reads a command: one that a tenant has thought of must mean nothing else there.
+    .filter(({ word }) => word.startsWith(found.prefix) && isPlainWord(word))
     .slice(0, MAX_CANDIDATES);
   return candidates.map(lineOf).join('') + NO_FILES;
 }
@@ -52,7 +55,7 @@ async function candidatesOf(
 }
 
 function lineOf({ word, description }: Candidate): string {
-  const shown = description?.replaceAll(/[\p{Cc}\p{Cf}]/gu, ' ');
+  const shown = description?.replaceAll(SPECIAL, ' ');
   return shown === undefined ? `${word}\n` : `${word}\t${shown}\n`;
 }
 
