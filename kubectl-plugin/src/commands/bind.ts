@@ -2,18 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { quote } from '@runtime-enforcer/api/field-error';
 import { escapeUnprintable } from '@runtime-enforcer/api/printable-text';
 import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
-import { isConflict } from '@runtime-enforcer/kube/api-error';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
-import { objectPath } from '@runtime-enforcer/kube/resource-path';
 import type { Connection } from '../cluster/connection.ts';
 import { getObject, getPolicy, type ObjectPlace } from '../cluster/objects.ts';
 import { policyName } from '../cluster/resource-names.ts';
+import { changeTemplate } from '../cluster/template-change.ts';
 import {
   containerNames,
   parseWorkload,
   rolloutSentence,
   templateOf,
-  templatePatch,
   templatePolicy,
   type WorkloadResource,
 } from '../cluster/workloads.ts';
@@ -79,7 +77,7 @@ async function change(
     terminal.note('Nothing was changed.');
     return EXIT_ERROR;
   }
-  if (dryRun !== 'client') await write(connection, resource, object, policy, title);
+  if (dryRun !== 'client') await changeTemplate(connection.client, resource, object, policy);
   const done = policy === undefined ? `Unbound ${title}` : `Bound ${title} to ${quote(policy)}`;
   if (dryRun !== 'none') {
     terminal.write(`Would have: ${done}.\n`);
@@ -113,27 +111,6 @@ async function confirmed({ terminal }: CommandContext): Promise<boolean> {
   }
   const answer = await terminal.ask('Go on? [y/N] ');
   return /^y(es)?$/i.test(answer?.trim() ?? '');
-}
-
-async function write(
-  { client }: Connection,
-  resource: WorkloadResource,
-  object: KubeObject,
-  policy: string | undefined,
-  title: string,
-): Promise<void> {
-  const { namespace = '', name } = object.metadata;
-  try {
-    await client.request({
-      method: 'PATCH',
-      path: objectPath({ resource, namespace, name }),
-      patchType: 'application/merge-patch+json',
-      body: templatePatch(object, resource, policy ?? null),
-    });
-  } catch (error) {
-    if (!isConflict(error)) throw error;
-    throw new PluginError(`${title} was modified concurrently`, 'run the command again', { cause: error });
-  }
 }
 
 async function waitForRollout(
