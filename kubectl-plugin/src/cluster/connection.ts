@@ -5,6 +5,7 @@ import { pooledConfig } from '@runtime-enforcer/kube/pooled-config';
 import { parseDuration } from '../duration.ts';
 import type { KubeFlags } from './kube-flags.ts';
 import { type Impersonation, readKubeconfig } from './kubeconfig.ts';
+import { proxyFromEnvironment } from './proxy-environment.ts';
 import { type Target, targetOf } from './target.ts';
 
 /** Under this name the API server notes who wrote. */
@@ -36,7 +37,8 @@ export function connect(options: ConnectionOptions): Connection {
   const { flags, environment = process.env } = options;
   const kubeconfig = readKubeconfig(flags.kubeconfig, environment);
   const isPod = kubeconfig.files.length === 0 && environment['KUBERNETES_SERVICE_HOST'] !== undefined;
-  const target = isPod && flags.server === undefined ? undefined : targetOf(kubeconfig, flags);
+  const target =
+    isPod && flags.server === undefined ? undefined : throughProxy(targetOf(kubeconfig, flags), environment);
   const pool = pooledConfig((config) => {
     if (target === undefined) config.loadFromCluster();
     else config.loadFromClusterAndUser(target.cluster, withExecInfo(target));
@@ -49,6 +51,13 @@ export function connect(options: ConnectionOptions): Connection {
     server: pool.config.getCurrentCluster()?.server ?? '',
     close: async () => await pool.close(),
   };
+}
+
+/** A proxy that the kubeconfig or a flag names wins over the environment's. */
+function throughProxy(target: Target, environment: NonNullable<ConnectionOptions['environment']>): Target {
+  const { cluster } = target;
+  const proxyUrl = cluster.proxyUrl ?? proxyFromEnvironment(cluster.server, environment);
+  return proxyUrl === undefined ? target : { ...target, cluster: { ...cluster, proxyUrl } };
 }
 
 function ownNamespace(): string {
