@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { issueCertificate, type CertifiedKey } from '@runtime-enforcer/certs/authority';
 import { kubernetesBinary } from '../cluster/kubernetes-binary.ts';
+import { eventually } from '../runtime/eventually.ts';
 import { bundleForGuest } from '../vm/guest-bundle.ts';
 import { runInGuest } from '../vm/guest.ts';
 import { printProgress } from '../vm/progress.ts';
@@ -13,6 +14,9 @@ const MEMORY_MIB = 4_096;
 const LIFE_LIMIT_MS = 3_600_000;
 const RELEASE_LIMIT_MS = 5_000;
 const COMMAND_LIMIT_MS = 130_000;
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+const QUESTION_LIMIT_MS = 5_000;
+const REBOOT_LIMIT_MS = 120_000;
 const POWER_OFF_LIMIT_MS = 15_000;
 const VALID_FOR_MS = 86_400_000;
 const CONTROL = `http://${NODE_ADDRESS}:${CONTROL_PORT}`;
@@ -27,6 +31,8 @@ export interface GuestNode {
   assertRunning(): void;
   /** What the guest's supervisor and kernel said so far. */
   readonly output: readonly string[];
+  /** Resets it as a person would who has not the patience to stop its pods, and waits until it answers again. */
+  reboot(): Promise<void>;
   /** Powers it off, or ends it when it does not hear. */
   stop(): Promise<void>;
 }
@@ -34,6 +40,8 @@ export interface GuestNode {
 export interface GuestNodeOptions {
   /** See assets-disk.ts. */
   readonly disk: string;
+  /** A directory with another containerd than Debian's. */
+  readonly containerd?: string;
   /** Signs the certificate that kubelet shows, and those that it believes. */
   readonly kubeletAuthority: CertifiedKey;
   /** How kubelet reaches the API server, as JSON. */
@@ -50,7 +58,7 @@ export async function startGuestNode(options: GuestNodeOptions): Promise<GuestNo
     ...{ commonName: `system:node:${NODE_NAME}`, dnsNames: [NODE_NAME], ipAddresses: [NODE_ADDRESS] },
     ...{ usages: ['server'], now: new Date(), validForMs: VALID_FOR_MS },
   });
-  const files = nodeFiles(kubelet, supervisor, {
+  const files = nodeFiles(kubelet, options.containerd, supervisor, {
     authority: options.kubeletAuthority.certificate,
     ...serving,
     kubeconfig: options.kubeconfig,
@@ -59,7 +67,7 @@ export async function startGuestNode(options: GuestNodeOptions): Promise<GuestNo
   const kill = new AbortController();
   let end: string | undefined;
   const ended = runInGuest({
-    ...{ kernel: '6.12', containerd: true, disk: options.disk, memoryMib: MEMORY_MIB },
+    ...{ kernel: '6.12', mayReboot: true, disk: options.disk, memoryMib: MEMORY_MIB },
     network: { tap: TAP },
     payload: files,
     command: ['node', SUPERVISOR],
@@ -70,16 +78,32 @@ export async function startGuestNode(options: GuestNodeOptions): Promise<GuestNo
     ({ exitCode, consoleLog }) => (end = `with code ${exitCode}\n${consoleLog}`),
     (error: unknown) => (end = `: ${String(error)}`),
   );
-  const run = async (...argv: readonly string[]): Promise<NodeCommandResult> => {
+  const ask = async (argv: readonly string[], limitMs: number): Promise<NodeCommandResult> => {
     const response = await fetch(`${CONTROL}/run`, {
       method: 'POST',
       body: JSON.stringify(argv),
-      signal: AbortSignal.timeout(COMMAND_LIMIT_MS),
+      signal: AbortSignal.timeout(limitMs),
     });
     return (await response.json()) as NodeCommandResult;
   };
+  const run = async (...argv: readonly string[]): Promise<NodeCommandResult> =>
+    await ask(argv, COMMAND_LIMIT_MS);
+  const bootId = async (): Promise<string> => (await ask(['cat', BOOT_ID], QUESTION_LIMIT_MS)).stdout;
   return {
     run,
+    async reboot() {
+      const before = await bootId();
+      // What was written is on the disk; no process is asked. The answer comes before the end.
+      await run('sh', '-c', '(sync; sleep 1; echo b > /proc/sysrq-trigger) > /dev/null 2>&1 &');
+      await eventually(
+        'the node answers after its reboot',
+        async () => {
+          const now = await bootId();
+          return now !== '' && now !== before ? true : undefined;
+        },
+        REBOOT_LIMIT_MS,
+      );
+    },
     async read(...argv) {
       const { code, stdout, stderr } = await run(...argv);
       if (code === 0) return stdout;

@@ -51,15 +51,24 @@ export async function helm(cluster: WholeCluster, ...args: readonly string[]): P
   return await runHostCommand([program, '--namespace', NAMESPACE, ...args], { env });
 }
 
+/** Writes what a test asks of the chart. @returns the file */
+export async function writeTestValues({ user }: WholeCluster): Promise<string> {
+  return await writeValues(user.directory, 'test-values.json', VALUES);
+}
+
 /** `helm upgrade --install` of the chart, until all of it is ready. */
 export async function install(cluster: WholeCluster, values: object = {}): Promise<void> {
-  const files = { 'test-values.json': VALUES, 'more-values.json': values };
-  const named: string[] = [];
-  for (const [name, content] of Object.entries(files)) {
-    const file = join(cluster.user.directory, name);
-    await writeFile(file, JSON.stringify(content));
-    named.push('--values', file);
-  }
+  const files = [
+    await writeTestValues(cluster),
+    await writeValues(cluster.user.directory, 'more-values.json', values),
+  ];
+  const named = files.flatMap((file) => ['--values', file]);
   const wait = ['--create-namespace', '--wait', '--timeout', HELM_LIMIT];
   await helm(cluster, 'upgrade', '--install', RELEASE, CHART, ...named, ...wait);
+}
+
+async function writeValues(directory: string, name: string, values: object): Promise<string> {
+  const file = join(directory, name);
+  await writeFile(file, JSON.stringify(values));
+  return file;
 }

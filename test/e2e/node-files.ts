@@ -7,6 +7,9 @@ export const SUPERVISOR = `${DIRECTORY}/supervisor.mjs`;
 export const KUBELET = `${DIRECTORY}/kubelet`;
 export const KUBELET_CONFIG = `${DIRECTORY}/kubelet.json`;
 export const KUBECONFIG = `${DIRECTORY}/kubeconfig`;
+/** Where a containerd is that is to be used instead of Debian's; see containerd-binaries.ts. */
+export const CONTAINERD_DIRECTORY = `${DIRECTORY}/containerd`;
+export const STATIC_PODS = '/etc/kubernetes/manifests';
 const CA = `${DIRECTORY}/ca.crt`;
 const CERTIFICATE = `${DIRECTORY}/kubelet.crt`;
 const KEY = `${DIRECTORY}/kubelet.key`;
@@ -26,13 +29,19 @@ export interface KubeletCredentials {
   readonly kubeconfig: string;
 }
 
-/** The node's files: kubelet, its configuration, and the program that starts it. */
+/**
+ * The node's files: kubelet, its configuration, and the program that starts it.
+ *
+ * @param containerd a directory with the containerd that is to run there; undefined for Debian's
+ */
 export function nodeFiles(
   kubelet: string,
+  containerd: string | undefined,
   supervisor: Uint8Array,
   credentials: KubeletCredentials,
 ): readonly PayloadItem[] {
   return [
+    ...(containerd === undefined ? [] : [{ path: CONTAINERD_DIRECTORY, source: containerd }]),
     { path: KUBELET, source: kubelet, mode: 0o755 },
     { path: SUPERVISOR, source: supervisor },
     { path: KUBELET_CONFIG, source: Buffer.from(JSON.stringify(kubeletConfiguration())) },
@@ -62,8 +71,14 @@ function kubeletConfiguration(): object {
     clusterDNS: [HOST_ADDRESS],
     resolvConf: '/etc/resolv.conf',
     failSwapOn: false,
+    staticPodPath: STATIC_PODS,
+    // The default keeps fifty pods waiting for each other's events.
+    kubeAPIQPS: 50,
+    kubeAPIBurst: 100,
+    registryPullQPS: 0,
     imageGCHighThresholdPercent: 100,
-    evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '2%', 'imagefs.available': '2%' },
+    // Pods stay when the disk is full: what the product does then is the question.
+    evictionHard: { 'memory.available': '50Mi' },
     // What a pod's volume is made of changes at once for a test that waits for it.
     syncFrequency: '10s',
     configMapAndSecretChangeDetectionStrategy: 'Watch',

@@ -1,12 +1,25 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import { HOST_ADDRESS, NETWORK_PREFIX_LENGTH, NODE_ADDRESS, POD_NETWORK } from './cluster-network.ts';
-import { CONTROL_PORT, KUBECONFIG, KUBELET, KUBELET_CONFIG, NODE_NAME } from './node-files.ts';
+import {
+  CONTAINERD_DIRECTORY,
+  CONTROL_PORT,
+  KUBECONFIG,
+  KUBELET,
+  KUBELET_CONFIG,
+  NODE_NAME,
+  STATIC_PODS,
+} from './node-files.ts';
 
-const KUBELET_LOG = '/var/log/kubelet.log';
-const KUBELET_RESTART_MS = 1_000;
+const RESTART_MS = 1_000;
+const DEBIAN_CONTAINERD = '/usr/bin/containerd';
+/** That of every guest. */
+const COMMON_CONTAINERD_CONFIG = '/run/guest/containerd.toml';
+const CONTAINERD_CONFIG = '/run/containerd.toml';
+/** Refuses containers whose pods require a plugin that is not there. */
+const VALIDATOR = "\n[plugins.'io.containerd.nri.v1.nri'.default_validator]\n  enable = true\n";
 const COMMAND_LIMIT_MS = 120_000;
 const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const MODULES = [
@@ -59,26 +72,42 @@ async function superviseNode(): Promise<void> {
   await writeFile('/etc/resolv.conf', `nameserver ${HOST_ADDRESS}\n`);
   await mkdir('/etc/cni/net.d', { recursive: true });
   await writeFile(CNI_CONFIG, JSON.stringify(POD_NETWORK_PLUGINS));
+  await mkdir(STATIC_PODS, { recursive: true });
+  await keepContainerd();
   keepKubelet();
   const released = serveHost();
   console.log('the node is up');
   await released;
 }
 
-/** Starts kubelet, and again whenever it ends. */
+/** Debian's containerd, or the one that the host brought, which has a validator of plugins. */
+async function keepContainerd(): Promise<void> {
+  const isNewer = existsSync(CONTAINERD_DIRECTORY);
+  const config = await readFile(COMMON_CONTAINERD_CONFIG, 'utf8');
+  await writeFile(CONTAINERD_CONFIG, isNewer ? config + VALIDATOR : config);
+  // It finds its shim in PATH.
+  if (isNewer) process.env['PATH'] = `${CONTAINERD_DIRECTORY}:${process.env['PATH'] ?? ''}`;
+  keep('containerd', isNewer ? 'containerd' : DEBIAN_CONTAINERD, ['--config', CONTAINERD_CONFIG]);
+}
+
 function keepKubelet(): void {
-  const log = openSync(KUBELET_LOG, 'a');
-  const args = [
+  keep('kubelet', KUBELET, [
     `--config=${KUBELET_CONFIG}`,
     `--kubeconfig=${KUBECONFIG}`,
     `--hostname-override=${NODE_NAME}`,
     `--node-ip=${NODE_ADDRESS}`,
-  ];
-  const kubelet = spawn(KUBELET, args, { stdio: ['ignore', log, log] });
-  console.log(`kubelet is process ${kubelet.pid ?? 0}`);
-  kubelet.once('exit', (code, signal) => {
-    console.log(`kubelet ended with ${signal ?? `code ${code ?? 0}`}`);
-    setTimeout(keepKubelet, KUBELET_RESTART_MS);
+  ]);
+}
+
+/** Starts a program with a log of its name, and again whenever it ends. */
+function keep(name: string, program: string, args: readonly string[]): void {
+  const log = openSync(`/var/log/${name}.log`, 'a');
+  const child = spawn(program, args, { stdio: ['ignore', log, log] });
+  console.log(`${name} is process ${child.pid ?? 0}`);
+  child.once('exit', (code, signal) => {
+    console.log(`${name} ended with ${signal ?? `code ${code ?? 0}`}`);
+    closeSync(log);
+    setTimeout(() => keep(name, program, args), RESTART_MS);
   });
 }
 

@@ -32,7 +32,7 @@ export interface Person {
     ask: (object: KubeObject) => Answer | undefined,
     budgetMs?: number,
   ): Promise<Answer>;
-  /** `kubectl exec` in a pod, or in one of a workload such as `deployment/web`. */
+  /** `kubectl exec` in a pod, or in one of a workload such as `deployment/web`. Options may stand before a `--`. */
   exec(target: string, ...argv: readonly string[]): Promise<ExecResult>;
 }
 
@@ -74,7 +74,8 @@ export function person({ user }: WholeCluster, namespace: string): Person {
       );
     },
     async exec(target, ...argv) {
-      const { code, stdout, stderr } = await run(['exec', target, '--', ...argv]);
+      const options = argv.includes('--') ? [] : ['--'];
+      const { code, stdout, stderr } = await run(['exec', target, ...options, ...argv]);
       return { code, text: `${stdout}${stderr}` };
     },
   };

@@ -17,10 +17,11 @@ import { qemuAsset } from '../vm/assets-qemu.ts';
 import { printProgress } from '../vm/progress.ts';
 import { runDirectory } from '../vm/run-directory.ts';
 import { collectorImage } from './collector-image.ts';
+import { containerdBinaries } from './containerd-binaries.ts';
 import { IMAGE_REPOSITORY } from './installation.ts';
 import { prometheusBinary } from './prometheus.ts';
 import { NOTES_VARIABLE } from './notes.ts';
-import { DISK_VARIABLE } from './whole-cluster.ts';
+import { CONTAINERD_VARIABLE, DISK_VARIABLE } from './whole-cluster.ts';
 
 const PROGRAMS: readonly KubernetesProgram[] = [
   'kube-apiserver',
@@ -29,16 +30,45 @@ const PROGRAMS: readonly KubernetesProgram[] = [
   'kubelet',
 ];
 /** Removes its processes and devices with itself: the namespace lives as long as a process is in it. */
-const OWN_NETWORK = ['unshare', '--net'];
+export const OWN_NETWORK = ['unshare', '--net'];
 
 /**
  * Runs a test file against a whole cluster: a node with kubelet and containerd in a guest, the control plane on the
  * host, our images, the chart by helm, and kubectl with the packaged plugin as the user.
  *
  * @param name of the file here, without `.e2e.test.ts`
+ * @param containerd `newest` also brings one that has a validator of plugins
  */
-export async function runWholeCluster(name: string, report: RingReport): Promise<RingResult> {
-  // All that needs the machine's network, or minutes: the tests run in a network of their own.
+export async function runWholeCluster(
+  name: string,
+  report: RingReport,
+  containerd: 'debian' | 'newest' = 'debian',
+): Promise<RingResult> {
+  const newest = containerd === 'newest' ? await containerdBinaries(printProgress) : undefined;
+  const prepared = await prepareWholeCluster();
+  const directory = await runDirectory();
+  try {
+    const notes = join(directory, 'notes');
+    const config = ['--config', join(import.meta.dirname, 'vitest.config.ts')];
+    const env = {
+      ...{ ...prepared, [NOTES_VARIABLE]: notes },
+      ...(newest !== undefined && { [CONTAINERD_VARIABLE]: newest }),
+    };
+    const result = await runVitestRing(report, [...config, `/${name}.e2e.test.ts`], env, OWN_NETWORK);
+    const text = await readFile(notes, 'utf8').catch(() => '');
+    for (const line of text.split('\n').filter((each) => each !== '')) report.note(line);
+    return result;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Makes all that needs the machine's network, or minutes: a cluster lives in a network of its own.
+ *
+ * @returns variables of the environment in which a cluster is started
+ */
+export async function prepareWholeCluster(): Promise<Readonly<Record<string, string>>> {
   await etcdBinaries(printProgress);
   for (const program of PROGRAMS) await kubernetesBinary(program, printProgress);
   await kubectlDirectory(printProgress);
@@ -47,19 +77,7 @@ export async function runWholeCluster(name: string, report: RingReport): Promise
   await kernelAsset('6.12', printProgress);
   await prometheusBinary(printProgress);
   await packagePlugin();
-  const disk = await nodeDisk();
-  const directory = await runDirectory();
-  try {
-    const notes = join(directory, 'notes');
-    const config = ['--config', join(import.meta.dirname, 'vitest.config.ts')];
-    const env = { [DISK_VARIABLE]: disk, [NOTES_VARIABLE]: notes };
-    const result = await runVitestRing(report, [...config, `/${name}.e2e.test.ts`], env, OWN_NETWORK);
-    const text = await readFile(notes, 'utf8').catch(() => '');
-    for (const line of text.split('\n').filter((each) => each !== '')) report.note(line);
-    return result;
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  return { [DISK_VARIABLE]: await nodeDisk() };
 }
 
 /** A guest's disk with the images of the tests, of the product, and of the collector. */

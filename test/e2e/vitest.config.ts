@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['test/e2e/**/*.e2e.test.ts'],
     // One cluster at a time, whose tests build upon each other.
     fileParallelism: false,
-    testTimeout: 180_000,
+    testTimeout: 900_000,
     hookTimeout: 600_000,
   },
 });

@@ -1,4 +1,4 @@
-import { GROUP, POLICY_LABEL, PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
+import { POLICY_LABEL, PROMOTED_FROM_LABEL } from '@runtime-enforcer/api/keys';
 import { yamlText } from '@runtime-enforcer/api/yaml-text';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { renderChart } from '../chart/render-chart.ts';
@@ -7,6 +7,8 @@ import { noteState } from './diagnosis.ts';
 import { type ForbiddenLoop, startForbiddenLoop } from './forbidden-loop.ts';
 import { AGENTS, CONTROLLERS, helm, install, NAMESPACE, RELEASE } from './installation.ts';
 import { type Person, person } from './person.ts';
+import { policyObject } from './policy-object.ts';
+import { agentPids } from './product-pods.ts';
 import { startPrometheus } from './prometheus.ts';
 import { startWholeCluster, type WholeCluster } from './whole-cluster.ts';
 import { boundPod, CAT, deployment, LOOP_PATHS, LS, SLEEP } from './workload.ts';
@@ -59,8 +61,7 @@ const statusOf = (object: object): PolicyStatus =>
 const specOf = (object: object): Rules => ('spec' in object ? (object.spec as Rules) : {});
 
 async function agentPid(): Promise<string> {
-  const pids = await cluster.node.read('pgrep', '-f', '/opt/runtime-enforcer/agent.mjs');
-  return pids.trim().split('\n')[0] ?? expect.fail('no agent runs on the node');
+  return (await agentPids(cluster))[0] ?? expect.fail('no agent runs on the node');
 }
 
 it('is installed by helm: a controller, and an agent on the node', async () => {
@@ -203,13 +204,7 @@ it('does not start a pod whose policy there is not, until there is', async () =>
       (await tenant.kubectl('get events')).includes('the policy does not exist') ? true : undefined,
     60_000,
   );
-  const later = {
-    apiVersion: `${GROUP}/v1alpha1`,
-    kind: 'WorkloadPolicy',
-    metadata: { name: 'later' },
-    spec: { mode: 'protect', rulesByContainer: { main: { executables: { allowed: LOOP_PATHS } } } },
-  };
-  await tenant.kubectl('apply -f -', JSON.stringify(later));
+  await tenant.kubectl('apply -f -', JSON.stringify(policyObject('later', { main: LOOP_PATHS })));
   await tenant.kubectl('wait --for=condition=Ready pod/early --timeout=120s');
   expect((await tenant.exec('pod/early', FORBIDDEN, '/etc/passwd')).text).toMatch(DENIED);
 });

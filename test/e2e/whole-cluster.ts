@@ -16,6 +16,14 @@ const VALID_FOR_MS = 86_400_000;
 const NODE_READY_BUDGET_MS = 180_000;
 /** The ring says where the node's disk is: it is made where the network still reaches. */
 export const DISK_VARIABLE = 'RUNTIME_ENFORCER_E2E_DISK';
+/** And where the containerd of {@link WholeClusterOptions} is. */
+export const CONTAINERD_VARIABLE = 'RUNTIME_ENFORCER_E2E_CONTAINERD';
+
+/** What a cluster may have that others have not. */
+export interface WholeClusterOptions {
+  /** The node has a containerd whose NRI validator is on, instead of Debian's. */
+  readonly hasValidator?: true;
+}
 
 /** A cluster of one node: the control plane on the host, kubelet and containerd in a guest. */
 export interface WholeCluster {
@@ -33,9 +41,12 @@ export interface WholeCluster {
  * @param namespace of the user's kubeconfig
  * @throws Error with what the node said when it is not ready in time; nothing is left behind then
  */
-export async function startWholeCluster(namespace: string): Promise<WholeCluster> {
-  const disk = process.env[DISK_VARIABLE];
-  if (disk === undefined) throw new Error(`${DISK_VARIABLE} is not set: run npm run test:e2e`);
+export async function startWholeCluster(
+  namespace: string,
+  options: WholeClusterOptions = {},
+): Promise<WholeCluster> {
+  const disk = given(DISK_VARIABLE);
+  const containerd = options.hasValidator === true ? given(CONTAINERD_VARIABLE) : undefined;
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     for (const each of stops.splice(0).reverse()) await each();
@@ -52,7 +63,10 @@ export async function startWholeCluster(namespace: string): Promise<WholeCluster
     });
     stops.push(async () => await plane.stop());
     stops.push(await serveServiceNames(plane.admin.client));
-    const node = await startGuestNode({ disk, kubeletAuthority, kubeconfig: await kubeletKubeconfig(plane) });
+    const node = await startGuestNode({
+      ...{ disk, kubeletAuthority, kubeconfig: await kubeletKubeconfig(plane) },
+      ...(containerd !== undefined && { containerd }),
+    });
     stops.push(async () => await node.stop());
     await plane.startControllers();
     const user = await pluginRunner(plane, namespace);
@@ -63,6 +77,12 @@ export async function startWholeCluster(namespace: string): Promise<WholeCluster
     await stop();
     throw error;
   }
+}
+
+function given(variable: string): string {
+  const value = process.env[variable];
+  if (value === undefined) throw new Error(`${variable} is not set: run npm run test:e2e`);
+  return value;
 }
 
 async function authority(): Promise<CertifiedKey> {

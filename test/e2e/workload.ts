@@ -10,6 +10,9 @@ export const CAT = '/usr/bin/cat';
 /** What the loop of {@link deployment} starts, as learning should find it. */
 export const LOOP_PATHS = [SHELL, LS, SLEEP];
 
+/** A directory of {@link boundPod} in memory: a full disk does not reach it. */
+export const COUNTS = '/counts';
+
 /** A Deployment whose container starts two programs over and over, as YAML. */
 export function deployment(name: string, container: string): string {
   const labels = { app: name };
@@ -37,7 +40,7 @@ export function deployment(name: string, container: string): string {
   });
 }
 
-/** A pod that names a policy and waits, as YAML. */
+/** A pod that names a policy and runs a script, as YAML. */
 export function boundPod(name: string, policy: string, script: string): string {
   return yamlText({
     apiVersion: 'v1',
@@ -45,7 +48,15 @@ export function boundPod(name: string, policy: string, script: string): string {
     metadata: { name, labels: { [POLICY_LABEL]: policy } },
     spec: {
       terminationGracePeriodSeconds: 0,
-      containers: [{ name: 'main', image: TOOLBOX_IMAGE, command: [SHELL, '-c', script] }],
+      containers: [
+        {
+          name: 'main',
+          image: TOOLBOX_IMAGE,
+          command: [SHELL, '-c', script],
+          volumeMounts: [{ name: 'counts', mountPath: COUNTS }],
+        },
+      ],
+      volumes: [{ name: 'counts', emptyDir: { medium: 'Memory' } }],
     },
   });
 }

@@ -40,7 +40,9 @@ export interface PluginRunner {
   /** The same on a terminal, where somebody types the input; everything that is shown is in `stdout`. */
   pluginOnTerminal(args: string, options?: RunOptions): Promise<CommandResult>;
   /** Runs a command that was told to a person, in the checkout: of kubectl or of helm. */
-  command(line: string): Promise<CommandResult>;
+  command(line: string, options?: RunOptions): Promise<CommandResult>;
+  /** Variables of the shell in which {@link command} runs. */
+  environment(): Promise<Readonly<Record<string, string>>>;
   /** A directory for files of the test. */
   readonly directory: string;
   /** Writes a kubeconfig and names its file. */
@@ -64,6 +66,10 @@ export async function pluginRunner(plane: ControlPlane, namespace: string): Prom
 
   const environment = { PATH: path, HOME: directory, KUBECONFIG: kubeconfig };
   const kubectlPath = join(await kubectlDirectory(printProgress), 'kubectl');
+  const shell = async () => ({
+    ...environment,
+    PATH: [path, dirname(await helmBinary(printProgress))].join(delimiter),
+  });
   const kubectl = async (args: readonly string[], options: RunOptions = {}): Promise<CommandResult> =>
     await run(kubectlPath, args, { ...options, env: { ...environment, ...options.env } });
   return {
@@ -72,9 +78,10 @@ export async function pluginRunner(plane: ControlPlane, namespace: string): Prom
     writeKubeconfig,
     plugin: async (args, options) =>
       await kubectl(['runtime-enforcer', ...(typeof args === 'string' ? args.split(' ') : args)], options),
-    async command(line) {
-      const env = { ...environment, PATH: [path, dirname(await helmBinary(printProgress))].join(delimiter) };
-      return await run('/bin/sh', ['-c', line], { cwd: REPOSITORY, env });
+    environment: shell,
+    async command(line, options = {}) {
+      const env = { ...(await shell()), ...options.env };
+      return await run('/bin/sh', ['-c', line], { cwd: REPOSITORY, ...options, env });
     },
     async pluginOnTerminal(args, options = {}) {
       const env = { ...environment, TERM: 'xterm', ...options.env };

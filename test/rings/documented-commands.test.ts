@@ -83,6 +83,7 @@ describe('what the documents tell to type', () => {
       if (script === 'bench')
         for (const name of given) expect([...benches, 'all', 'NAME'], at).toContain(name);
       else if (script === 'images') for (const name of given) expect(IMAGES, at).toContain(name);
+      else if (script === 'demo:cluster') expect(['', '--no-shell'], at).toContain(given.join(' '));
       else expect(given, `${at}: npm run ${script ?? ''} takes no arguments`).toEqual([]);
     }
   });

@@ -40,6 +40,8 @@ export interface GuestOptions {
   network?: GuestNetwork;
   /** Another disk than that with the test images: what {@link diskAsset} has made. */
   disk?: string;
+  /** The guest starts anew when it resets or panics; otherwise that is its end. What was on its disk stays. */
+  mayReboot?: true;
   /** Ends the guest at once. */
   signal?: AbortSignal;
   payload: readonly PayloadItem[];
@@ -106,6 +108,7 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
       memoryMib: options.memoryMib ?? DEFAULT_MEMORY_MIB,
       append: options.append ?? '',
       instructionCounted,
+      ...(options.mayReboot === true && { mayReboot: true }),
       ...(options.network !== undefined && { network: options.network }),
     };
     const output = guestOutput(mark, options.onLine ?? (() => undefined));

@@ -26,6 +26,10 @@ describe('qemuArguments', () => {
     expect(valueOf(args, '-drive')).toContain('snapshot=on');
   });
 
+  it('starts a guest anew only where that is asked for', () => {
+    expect(qemuArguments({ ...machine, mayReboot: true })).not.toContain('-no-reboot');
+  });
+
   it('has a network only where that is asked for', () => {
     expect(qemuArguments(machine).join(' ')).not.toContain('virtio-net');
     expect(qemuArguments({ ...machine, network: 'user' }).join(' ')).toContain('virtio-net-pci');

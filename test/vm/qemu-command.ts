@@ -14,6 +14,8 @@ export interface Machine {
   append: string;
   /** Guest time is the number of executed instructions, on one processor. */
   instructionCounted: boolean;
+  /** A reset starts it anew. */
+  mayReboot?: boolean;
   /** Where its network card leads, if it has one. */
   network?: GuestNetwork;
 }
@@ -27,7 +29,7 @@ const KERNEL_COMMAND_LINE =
 
 /**
  * QEMU's arguments: a machine without display, and unless asked for without network, whose second serial port is QEMU's own standard output. It
- * ends when the guest powers off, resets or panics. Hardware virtualisation is never asked for: where it is nested it
+ * ends when the guest powers off, and unless it may reboot when it resets or panics. Hardware virtualisation is never asked for: where it is nested it
  * may hang, and software emulation boots these guests in seconds everywhere.
  *
  * @throws RangeError for more than one processor together with an instruction-counted clock
@@ -40,7 +42,8 @@ export function qemuArguments(machine: Machine): string[] {
     ? ['-accel', 'tcg', '-icount', 'shift=0,sleep=off']
     : ['-accel', 'tcg,thread=multi'];
   return [
-    ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
+    ...['-nodefaults', '-no-user-config', '-display', 'none'],
+    ...(machine.mayReboot === true ? [] : ['-no-reboot']),
     ...['-machine', 'q35', ...accelerator, '-cpu', 'max'],
     ...['-smp', String(machine.cpus), '-m', String(machine.memoryMib)],
     ...['-kernel', machine.kernelImage, '-initrd', machine.initramfs],

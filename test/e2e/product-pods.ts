@@ -1,0 +1,70 @@
+import { connect } from 'node:tls';
+import { eventually } from '../runtime/eventually.ts';
+import { AGENTS } from './installation.ts';
+import type { Person } from './person.ts';
+import type { WholeCluster } from './whole-cluster.ts';
+
+const AGENT_PROGRAM = '/opt/runtime-enforcer/agent.mjs';
+const AGENT_GRPC_PORT = 50_051;
+const AGENT_METRICS_PORT = 8_080;
+const COMES_BACK_MS = 180_000;
+
+/** A pod of the product, as far as tests look at it. */
+export interface ProductPod {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+  readonly status: {
+    readonly podIP?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+/** The agents' processes on the node, in order. */
+export async function agentPids({ node }: WholeCluster): Promise<readonly string[]> {
+  const { stdout } = await node.run('pgrep', '-f', AGENT_PROGRAM);
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
+/** The product's pods of a component that are not going away. */
+export async function podsOf(operator: Person, component: string): Promise<readonly ProductPod[]> {
+  const text = await operator.kubectl(`get pods -l app.kubernetes.io/component=${component} -o json`);
+  const { items } = JSON.parse(text) as { readonly items: readonly ProductPod[] };
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+/** Waits until there is one agent, and it is ready. */
+export async function agentsAreReady(operator: Person): Promise<void> {
+  await operator.kubectl(`rollout status daemonset/${AGENTS} --timeout=180s`);
+  await eventually(
+    'the agent is ready',
+    async () => {
+      const pods = await podsOf(operator, 'agent');
+      const ready = pods.filter(({ status }) =>
+        status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
+      );
+      return pods.length === 1 && ready.length === 1 ? true : undefined;
+    },
+    COMES_BACK_MS,
+  );
+}
+
+/** What the agent counts, as Prometheus reads it. */
+export async function agentMetrics(operator: Person): Promise<string> {
+  const [pod] = await podsOf(operator, 'agent');
+  if (pod?.status.podIP === undefined) throw new Error('no pod of the agent has an address');
+  const response = await fetch(`http://${pod.status.podIP}:${AGENT_METRICS_PORT}/metrics`);
+  return await response.text();
+}
+
+/** The serial number of the certificate that the agent shows to who asks it. */
+export async function agentCertificate(operator: Person): Promise<string> {
+  const [pod] = await podsOf(operator, 'agent');
+  const host = pod?.status.podIP;
+  if (host === undefined) throw new Error('no pod of the agent has an address');
+  return await new Promise((resolve, reject) => {
+    const socket = connect({ host, port: AGENT_GRPC_PORT, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
