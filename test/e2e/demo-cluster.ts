@@ -14,11 +14,7 @@ async function main(args: readonly string[]): Promise<number> {
     return USAGE_EXIT_CODE;
   }
   const env = { ...process.env, ...(await prepareWholeCluster()) };
-  const [program, ...words] = [
-    ...OWN_NETWORK,
-    process.execPath,
-    join(import.meta.dirname, 'demo-play.ts'),
-  ];
+  const [program, ...words] = [...OWN_NETWORK, process.execPath, join(import.meta.dirname, 'demo-play.ts')];
   const child = spawn(program, [...words, ...args], { env, stdio: 'inherit' });
   const [code] = (await once(child, 'exit')) as [number | null];
   return code ?? 1;
