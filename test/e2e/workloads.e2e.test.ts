@@ -262,6 +262,7 @@ describe('changes', () => {
       (await tenant.kubectl(`get pods -l ${POLICY_LABEL}=${name} -o name`)) === '' ? true : undefined,
     );
     await tenant.kubectl(`delete workloadpolicy ${name}`);
+    await tenant.kubectl(`rollout restart ${target}`);
     await tenant.until('workloadpolicyproposal', name, () => true, STARTS_MS);
   });
 
