@@ -12,6 +12,8 @@ import {
   type AcknowledgeResult,
   type PodListRequest,
 } from './observer-service.ts';
+import { type PolicyEntryPool, policyEntryPool } from './policy-entry-pool.ts';
+import { readReport } from './report-codec.ts';
 import type { ReportedBinding, ReportedPod, ReportedPolicy } from './reported.ts';
 
 const CALL_MS = 10_000;
@@ -27,6 +29,8 @@ export interface AgentClientOptions {
   /** The DNS name that the agent's certificate must have; `<pod>.<namespace>` when left out. */
   readonly serverName?: string;
   readonly certificates: Pick<CertificateStore, 'current'>;
+  /** Shared by the clients of many agents; its own when left out. */
+  readonly policyPool?: PolicyEntryPool;
   /** Milliseconds that a call may take; 10,000 when left out. */
   readonly callMs?: number;
   readonly handshakeMs?: number;
@@ -71,7 +75,11 @@ export function createAgentClient(options: AgentClientOptions): AgentClient {
   const { serverName = pod } = options;
   const agent = `${pod} at ${address}:${port}`;
   const target = isIPv6(address) ? `ipv6:[${address}]:${port}` : `ipv4:${address}:${port}`;
-  const { certificates, handshakeMs } = options;
+  const { certificates, handshakeMs, policyPool = policyEntryPool() } = options;
+  const watchMethod = {
+    ...observerMethods.watch,
+    responseDeserialize: (bytes: Buffer) => readReport(bytes, policyPool),
+  };
   let channel = open();
   let closed = false;
 
@@ -133,7 +141,7 @@ export function createAgentClient(options: AgentClientOptions): AgentClient {
       watchAgent(
         {
           agent,
-          open: (cursors) => stream(observerMethods.watch, cursors),
+          open: (cursors) => stream(watchMethod, cursors),
           renew() {
             channel.close();
             if (!closed) channel = open();

@@ -1,8 +1,9 @@
 import { constants, type X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { connect } from 'node:tls';
+import { connect, createSecureContext, type SecureContext } from 'node:tls';
 import { ChannelCredentials, CallCredentials, type experimental } from '@grpc/grpc-js';
 import type { CertificateStore } from '@runtime-enforcer/certs/certificate-store';
+import type { KeyPair } from '@runtime-enforcer/certs/key-pair';
 
 /** From the open connection to the end of the handshake. */
 const HANDSHAKE_MS = 10_000;
@@ -46,21 +47,34 @@ export class AgentCredentials extends ChannelCredentials {
   }
 }
 
+/** Many connections show one pair: what it is parsed into is theirs together. */
+const contexts = new WeakMap<KeyPair, SecureContext>();
+
+function secureContextOf(pair: KeyPair): SecureContext {
+  const known = contexts.get(pair);
+  if (known !== undefined) return known;
+  const context = createSecureContext({
+    cert: pair.certificate,
+    key: pair.key,
+    ca: pair.authorities,
+    minVersion: 'TLSv1.3',
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  });
+  contexts.set(pair, context);
+  return context;
+}
+
 async function secure(
   socket: Socket,
   { certificates, serverName, handshakeMs = HANDSHAKE_MS }: AgentCredentialsOptions,
 ): Promise<experimental.SecureConnectResult> {
-  const { certificate, key, authorities } = certificates.current();
+  const secureContext = secureContextOf(certificates.current());
   return await new Promise((resolve, reject) => {
     const tls = connect({
       socket,
-      cert: certificate,
-      key,
-      ca: authorities,
+      secureContext,
       servername: serverName,
-      minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
-      secureOptions: constants.SSL_OP_NO_TICKET,
       // What stands in for the usual check takes no wildcard, and no name from the subject.
       checkServerIdentity: () => undefined,
     });

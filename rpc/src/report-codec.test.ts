@@ -5,8 +5,9 @@ import { executablePathFromBytes } from '@runtime-enforcer/api/executable-path';
 import { VIOLATION_REASONS } from '@runtime-enforcer/api/violation';
 import { messageCodec } from './message-codec.ts';
 import { encodedBytesAtMost } from './page-size.ts';
-import { reportCodec } from './report-codec.ts';
-import type { NodeReport, ReportedViolation } from './reported.ts';
+import { policyEntryPool } from './policy-entry-pool.ts';
+import { readReport, reportCodec } from './report-codec.ts';
+import type { NodeReport, ReportedPolicies, ReportedPolicy, ReportedViolation } from './reported.ts';
 
 const time = fc
   .date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
@@ -69,6 +70,32 @@ const example: ReportedViolation = {
   firstObservedTimestamp: '2026-01-31T12:00:00.000Z',
   lastObservedTimestamp: '2026-01-31T12:00:00.001Z',
 };
+
+const state = (mode: ReportedPolicy['mode']): ReportedPolicy => ({
+  ...{ state: 'ready', message: '', digest: 'd'.repeat(64), paths: 3 },
+  mode,
+});
+const policyPage: fc.Arbitrary<ReportedPolicies> = fc.record({
+  cursor: fc.constant(cursor),
+  resync: fc.boolean(),
+  policies: fc
+    .array(
+      fc.tuple(
+        fc.oneof(fc.constantFrom('shop/web', 'shop/api'), name),
+        fc.record({
+          state: fc.constantFrom('ready', 'error', 'retained', 'unknown'),
+          mode: fc.constantFrom('monitor', 'protect', 'unknown'),
+          message: fc.oneof(fc.constant(''), fc.string({ unit: 'binary', maxLength: 700 })),
+          digest: fc.constantFrom('', 'd'.repeat(64)),
+          paths: fc.nat({ max: 3 }),
+        }),
+      ),
+      { maxLength: 20 },
+    )
+    .map((entries) => new Map(entries)),
+  removed: fc.array(name, { maxLength: 3 }),
+  more: fc.boolean(),
+});
 
 const seconds = { seconds: 1_700_000_000, nanos: 0 };
 const entryAt = (sequence: number | bigint) => ({
@@ -151,6 +178,54 @@ describe('reportCodec', () => {
       expect(() => reportCodec.decode(bytes)).toThrow(/are not a valid/);
       expect(performance.now() - start).toBeLessThan(100);
     }
+  });
+
+  it('reads the same of policies, whatever else was read before', () => {
+    const pool = policyEntryPool();
+    fc.assert(
+      fc.property(policyPage, (policies) => {
+        const report: NodeReport = { policies };
+        expect(readReport(reportCodec.encode(report), pool)).toEqual(report);
+      }),
+    );
+  });
+
+  it('reads what many nodes say alike of a policy into one object', () => {
+    const pool = policyEntryPool();
+    const [first, second, changed] = [state('protect'), state('protect'), state('monitor')].map((policy) => {
+      const policies = {
+        cursor,
+        resync: true,
+        policies: new Map([['shop/web', policy]]),
+        removed: [],
+        more: false,
+      };
+      return readReport(reportCodec.encode({ policies }), pool).policies?.policies.get('shop/web');
+    });
+    expect(first).toEqual(state('protect'));
+    expect(second).toBe(first);
+    expect(changed).toEqual(state('monitor'));
+  });
+
+  it('takes a page that comes in two parts for one', () => {
+    const pages = ['shop/web', 'shop/api'].map((key) =>
+      reportCodec.encode({
+        policies: {
+          cursor,
+          resync: true,
+          policies: new Map([[key, state('protect')]]),
+          removed: [key],
+          more: true,
+        },
+      }),
+    );
+    expect(reportCodec.decode(Buffer.concat(pages)).policies).toMatchObject({
+      ...{ cursor, resync: true, removed: ['shop/web', 'shop/api'], more: true },
+      policies: new Map([
+        ['shop/web', state('protect')],
+        ['shop/api', state('protect')],
+      ]),
+    });
   });
 
   it('leaves out a policy whose name no policy can have', () => {

@@ -2,8 +2,10 @@ import { fieldError, formatFieldError, type Parsed } from '@runtime-enforcer/api
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import { cursorFromWire, cursorToWire, type WireCursor } from './cursor-codec.ts';
 import { mappedCodec, type MessageCodec } from './message-codec.ts';
+import { eachField } from './message-fields.ts';
 import { observationFromWire, observationToWire, type WireObservation } from './observation-codec.ts';
 import { policiesFromWire, policiesToWire, type WirePolicy } from './policy-codec.ts';
+import { type PolicyEntryPool, policyEntryPool } from './policy-entry-pool.ts';
 import { assertReadable } from './report-size.ts';
 import type {
   NodeReport,
@@ -11,6 +13,7 @@ import type {
   ReportedEntry,
   ReportedPage,
   ReportedPolicies,
+  ReportedPolicy,
   ReportedViolation,
 } from './reported.ts';
 import { violationFromWire, violationToWire, type WireViolation } from './violation-codec.ts';
@@ -64,20 +67,67 @@ const MAX_NODE_TEXT_CHARACTERS = 1024;
 const MAX_REFUSALS = 5;
 
 const MESSAGE = 'runtimeenforcer.agent.v1.Report';
+/** Number of the policies' page in a report, and of an entry in that page. */
+const POLICIES_FIELD = 2;
+const ENTRY_FIELD = 3;
+
 const codec = mappedCodec(MESSAGE, reportToWire, reportFromWire);
+const policiesCodec = mappedCodec(
+  'runtimeenforcer.agent.v1.PolicyPage',
+  policyPageToWire,
+  policyPageFromWire,
+);
 
 /** `Report` of proto/agent.proto. */
 export const reportCodec: MessageCodec<NodeReport> = {
   encode: (report) => codec.encode(report),
-  decode(bytes) {
-    try {
-      assertReadable(bytes);
-    } catch (cause) {
-      throw new Error(`${bytes.length} bytes are not a valid ${MESSAGE} message`, { cause });
-    }
-    return codec.decode(bytes);
-  },
+  decode: (bytes) => readReport(bytes, policyEntryPool()),
 };
+
+/**
+ * Reads a report.
+ * @param pool of the policies in it
+ * @throws Error that names the message type if `bytes` are not such a message
+ */
+export function readReport(bytes: Uint8Array, pool: PolicyEntryPool): NodeReport {
+  try {
+    assertReadable(bytes);
+    const others: Uint8Array[] = [];
+    const pages: Uint8Array[] = [];
+    eachField(bytes, (number, start, content, end) => {
+      if (number === POLICIES_FIELD) pages.push(bytes.subarray(content, end));
+      else others.push(bytes.subarray(start, end));
+    });
+    if (pages.length === 0) return codec.decode(bytes);
+    return { ...codec.decode(joined(others)), policies: readPolicies(joined(pages), pool) };
+  } catch (cause) {
+    throw new Error(`${bytes.length} bytes are not a valid ${MESSAGE} message`, { cause });
+  }
+}
+
+/** Each field of a page is, for itself, a page of one. */
+function readPolicies(page: Buffer, pool: PolicyEntryPool): ReportedPolicies {
+  const others: Uint8Array[] = [];
+  const policies = new Map<string, ReportedPolicy>();
+  eachField(page, (number, start, _, end) => {
+    if (number !== ENTRY_FIELD) {
+      others.push(page.subarray(start, end));
+      return;
+    }
+    const entry = pool.take(page.toString('latin1', start, end), () => {
+      const [only] = policiesCodec.decode(page.subarray(start, end)).policies;
+      return only;
+    });
+    if (entry !== undefined) policies.set(entry[0], entry[1]);
+  });
+  return { ...policiesCodec.decode(joined(others)), policies };
+}
+
+function joined(parts: readonly Uint8Array[]): Buffer {
+  const [first] = parts;
+  if (first === undefined || parts.length > 1) return Buffer.concat(parts);
+  return Buffer.from(first.buffer, first.byteOffset, first.byteLength);
+}
 
 function reportToWire({ node, policies, violations, observations }: NodeReport): WireReport {
   return {
@@ -102,10 +152,10 @@ function reportToWire({ node, policies, violations, observations }: NodeReport):
   };
 }
 
-function reportFromWire({ node, policies, violations, observations }: WireReport): NodeReport {
+/** But for the policies. */
+function reportFromWire({ node, violations, observations }: WireReport): NodeReport {
   return {
     ...(node && { node: nodeFromWire(node) }),
-    ...(policies && { policies: policyPageFromWire(policies) }),
     ...(violations && { violations: pageFromWire(violations, violationEntryFromWire) }),
     ...(observations && { observations: pageFromWire(observations, observationEntryFromWire) }),
   };

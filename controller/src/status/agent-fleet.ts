@@ -1,4 +1,4 @@
-import type { NodeFacts } from '@runtime-enforcer/api/node-status';
+import type { PolicyFacts } from '@runtime-enforcer/api/node-status';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import { objectStore } from '@runtime-enforcer/kube/object-store';
 import { reflector, type ReflectorTimings } from '@runtime-enforcer/kube/reflector';
@@ -7,7 +7,7 @@ import type { AgentClient } from '@runtime-enforcer/rpc/agent-client';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import { type AgentPod, agentPodOf } from './agent-pod.ts';
 import { type AgentStream, agentStream, type EntryIntake } from './agent-stream.ts';
-import { policyFactsPool } from './policy-facts-pool.ts';
+import { policyReports } from './policy-reports.ts';
 
 /** Agents that are asked for the first time at once: handshakes and first listings of a thousand would starve each other. */
 const FIRST_ASKED_AT_ONCE = 64;
@@ -22,8 +22,10 @@ export interface AgentFleet {
   readonly synced: Promise<void>;
   /** By node: the agent that speaks for it. */
   nodes(): ReadonlyMap<string, AgentStream | undefined>;
-  /** What the node's agent says of a policy, or why it says nothing. */
-  facts(agent: AgentStream | undefined, policy: string): NodeFacts;
+  /** What agents say, or said before they fell silent, of a policy; by their pods. */
+  reportsOf(policy: string): ReadonlyMap<AgentPod, PolicyFacts>;
+  /** Why nothing is known of a node. */
+  silence(agent: AgentStream | undefined): string;
   /** Whether every agent that can be asked has reported, or did not answer in time. */
   isSettled(): boolean;
   /** Tells every agent what is stored by now. */
@@ -57,7 +59,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   const queued = new Set<AgentStream>();
   const asked = new Map<AgentStream, NodeJS.Timeout>();
   let byNode: Map<string, AgentStream | undefined> | undefined;
-  const pool = policyFactsPool();
+  const reports = policyReports();
 
   const watch = reflector({
     client,
@@ -108,7 +110,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
         if (stream.isReporting() || stream.hasFailed()) answered(stream);
         changed(policies);
       },
-      pool,
+      reports,
       log,
     });
     streams.set(uid, stream);
@@ -148,10 +150,8 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
     },
     synced: watch.synced,
     nodes: () => (byNode ??= speakers()),
-    facts(agent, policy) {
-      if (agent === undefined) return { kind: 'silent', why: silentWithoutAgent(connect !== undefined) };
-      return agent.isReporting() ? agent.facts(policy) : { kind: 'silent', why: agent.silence() };
-    },
+    reportsOf: (policy) => reports.of(policy),
+    silence: (agent) => agent?.silence() ?? silentWithoutAgent(connect !== undefined),
     isSettled: () => queued.size === 0 && asked.size === 0,
     async acknowledge() {
       await Promise.all([...streams.values()].map(async (stream) => await stream.acknowledge()));

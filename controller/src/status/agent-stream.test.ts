@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { SILENT_LOG } from '../testing/silent.ts';
 import { agentStream } from './agent-stream.ts';
 import { fakeAgent } from './fake-agent.ts';
-import { policyFactsPool } from './policy-facts-pool.ts';
+import { policyReports } from './policy-reports.ts';
 
 const ENTRIES_PER_PAGE = 1_000;
 /** Far more than may wait. */
@@ -38,7 +38,7 @@ it('reads no further while too much waits to be stored, whatever incarnations th
       refused: () => undefined,
     },
     onChange: () => undefined,
-    pool: policyFactsPool(),
+    reports: policyReports(),
     log: SILENT_LOG,
   });
   stream.start();

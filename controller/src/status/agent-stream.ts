@@ -1,4 +1,3 @@
-import type { NodeFacts, PolicyFacts } from '@runtime-enforcer/api/node-status';
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import type { AgentCallError, AgentCallProblem } from '@runtime-enforcer/rpc/agent-call-error';
 import type { AgentClient } from '@runtime-enforcer/rpc/agent-client';
@@ -12,15 +11,13 @@ import type {
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import { acknowledgedPlace } from './acknowledged-place.ts';
 import type { AgentPod } from './agent-pod.ts';
-import type { PolicyFactsPool } from './policy-facts-pool.ts';
+import { MAX_POLICIES_OF_AGENT, type PolicyReports } from './policy-reports.ts';
 
 /** A connection that breaks comes back; what the node said last counts so long. */
 const HOLD_MS = 5_000;
 /** Entries of one agent that wait to be stored; it is read on when there are fewer. */
 const MAX_OUTSTANDING = 5_000;
 const PAUSE_MS = 200;
-/** Policies of one node; more are none of ours. */
-const MAX_POLICIES = 50_000;
 
 /** What becomes of an entry that was read. `settled` is to be called when it is stored, or never will be. */
 export interface EntryIntake {
@@ -49,7 +46,7 @@ export interface AgentStream {
   silence(): string;
   /** Whether it was found not to answer. */
   hasFailed(): boolean;
-  facts(policy: string): NodeFacts;
+  /** Known where it is reporting. */
   readonly node: NodeState | undefined;
   /** Tells the agent what is stored by now. Never rejects. */
   acknowledge(): Promise<void>;
@@ -61,7 +58,8 @@ export interface AgentStreamOptions {
   readonly intake: EntryIntake;
   /** Policies about which the node says something else than before; `all`: about itself. */
   readonly onChange: (policies: Iterable<string> | 'all') => void;
-  readonly pool: PolicyFactsPool;
+  /** Takes what the agent says of policies, under its pod. */
+  readonly reports: PolicyReports;
   readonly log: Logger;
 }
 
@@ -76,11 +74,11 @@ const PROBLEMS: Readonly<Record<AgentCallProblem, string>> = {
 
 /** See {@link AgentStream}. */
 export function agentStream(options: AgentStreamOptions): AgentStream {
-  const { pod, client, intake, onChange, pool, log } = options;
+  const { pod, client, intake, onChange, reports, log } = options;
   const { nodeName } = pod;
   const stopping = new AbortController();
-  let policies = new Map<string, PolicyFacts>();
-  let listing: Map<string, PolicyFacts> | undefined;
+  /** Policies in the listing that is under way. */
+  let listed: Set<string> | undefined;
   let isListed = false;
   let node: NodeState | undefined;
   let trouble: AgentCallError | undefined;
@@ -104,17 +102,21 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
   }
 
   function takePolicies(page: ReportedPolicies): void {
-    if (page.resync) listing = new Map();
-    const into = listing ?? policies;
-    for (const [name, policy] of page.policies) {
-      const { key, facts } = pool.take(name, policy);
-      if (into.size < MAX_POLICIES || into.has(key)) into.set(key, facts);
+    if (page.resync) listed = new Set();
+    const changed: string[] = [];
+    for (const [key, policy] of page.policies) {
+      if (reports.set(pod, key, policy)) changed.push(key);
+      if (listed !== undefined && listed.size < MAX_POLICIES_OF_AGENT) listed.add(key);
     }
-    for (const key of page.removed) into.delete(key);
-    if (listing === undefined) onChange([...page.policies.keys(), ...page.removed]);
-    if (page.more || listing === undefined) return;
-    policies = listing;
-    listing = undefined;
+    for (const key of page.removed) {
+      reports.delete(pod, key);
+      listed?.delete(key);
+      changed.push(key);
+    }
+    if (listed === undefined) onChange(changed);
+    if (page.more || listed === undefined) return;
+    reports.forget(pod, listed);
+    listed = undefined;
     isListed = true;
     onChange('all');
   }
@@ -222,15 +224,11 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
       clearTimeout(lostTimer);
       client.close();
       await running;
+      reports.forget(pod);
     },
     isReporting,
     hasFailed: () => trouble !== undefined || isImpostor(),
     silence,
-    facts(key) {
-      if (node === undefined) return { kind: 'silent', why: silence() };
-      const policy = policies.get(key);
-      return { kind: 'reported', node, ...(policy && { policy }) };
-    },
     get node() {
       return node;
     },

@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type NamedVerdict, nodeVerdict } from '@runtime-enforcer/api/node-status';
+import {
+  type NamedVerdict,
+  type NodeVerdict,
+  nodeVerdict,
+  type PolicyFacts,
+} from '@runtime-enforcer/api/node-status';
 import { policyStatus, type StatusOutcome } from '@runtime-enforcer/api/policy-status';
 import { workloadPolicyStatusObject } from '@runtime-enforcer/api/resource-object';
 import type { WorkloadPolicyStatus } from '@runtime-enforcer/api/workload-policy-status';
@@ -11,6 +16,7 @@ import { objectPath } from '@runtime-enforcer/kube/resource-path';
 import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { AgentFleet } from './agent-fleet.ts';
+import type { AgentStream } from './agent-stream.ts';
 import { type BelievedBatch, believedBatches } from './believed-entries.ts';
 import { type KnownPolicy, knownPolicy, statusOf } from './known-policy.ts';
 import type { PodPlaces } from './pod-places.ts';
@@ -92,7 +98,8 @@ export async function policyStep(
         const status = workloadPolicyStatusObject(outcome.status);
         isWritten =
           current['status'] === undefined || !isDeepStrictEqual(status, workloadPolicyStatusObject(before));
-        return isWritten ? { ...current, status } : undefined;
+        // Of what is written to the status, the API server takes nothing else.
+        return isWritten ? { ...current, spec: undefined, status } : undefined;
       },
     });
   } catch (error) {
@@ -153,11 +160,29 @@ function nodesOf(
   const verdicts: NamedVerdict[] = [];
   const weaknesses = new Map<string, string>();
   const nodes = fleet.nodes();
+  const reports = fleet.reportsOf(key);
+  /** Nodes in order that say the same are judged alike, and there may be thousands of them. */
+  const judged = new Map<PolicyFacts | undefined, NodeVerdict>();
+
+  function judge(agent: AgentStream | undefined): NodeVerdict {
+    const node = agent?.isReporting() === true ? agent.node : undefined;
+    if (agent === undefined || node === undefined) {
+      return nodeVerdict(wanted, { kind: 'silent', why: fleet.silence(agent) });
+    }
+    const policy = reports.get(agent.pod);
+    const isInOrder = node.attached && node.override === 'none';
+    const known = isInOrder ? judged.get(policy) : undefined;
+    if (known !== undefined) return known;
+    const verdict = nodeVerdict(wanted, { kind: 'reported', node, ...(policy && { policy }) });
+    if (isInOrder) judged.set(policy, verdict);
+    return verdict;
+  }
+
   for (const [nodeName, agent] of nodes) {
-    const verdict = nodeVerdict(wanted, fleet.facts(agent, key));
-    verdicts.push({ nodeName, code: verdict.code, message: verdict.message });
+    const { code, message } = judge(agent);
+    verdicts.push({ nodeName, code, message });
     const degraded = agent?.node?.degraded ?? '';
-    if (degraded !== '' && verdict.code === 'Ready') weaknesses.set(nodeName, degraded);
+    if (degraded !== '' && code === 'Ready') weaknesses.set(nodeName, degraded);
   }
   for (const nodeName of pods.nodesOf(key)) {
     if (!nodes.has(nodeName)) verdicts.push({ nodeName, code: 'Missing', message: NO_AGENT_MESSAGE });

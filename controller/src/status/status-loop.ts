@@ -8,6 +8,7 @@ import {
   type AgentClient,
   type AgentClientOptions,
 } from '@runtime-enforcer/rpc/agent-client';
+import { policyEntryPool } from '@runtime-enforcer/rpc/policy-entry-pool';
 import type { ExportedEvent } from '@runtime-enforcer/telemetry/log-export';
 import type { Logger } from '@runtime-enforcer/telemetry/logger';
 import type { LeaderTask } from '../leadership/leader-task.ts';
@@ -115,12 +116,13 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     onObservation: (proposal) => proposalRounds.add(proposal),
     onRefused: (refusal, count) => metrics?.refused(refusal, count),
   });
+  const policyPool = policyEntryPool();
   const connect =
     options.connect ??
     (certificates &&
       ((pod: AgentPod, address: string) =>
         createAgentClient({
-          ...{ address, port: agentPort, podName: pod.name, namespace, certificates },
+          ...{ address, port: agentPort, podName: pod.name, namespace, certificates, policyPool },
           ...(serverName !== undefined && { serverName }),
         })));
   const fleet = agentFleet({
