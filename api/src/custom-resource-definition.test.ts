@@ -182,6 +182,7 @@ describe('structuralProblems', () => {
       },
       'neither required nor defaulted',
     ],
+    ['a map type of a text', { ...text, 'x-kubernetes-map-type': 'atomic' }, 'a map type outside an object'],
     [
       'a rule without a message',
       { ...text, 'x-kubernetes-validations': [{ rule: 'true' }] },

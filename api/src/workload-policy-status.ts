@@ -84,7 +84,7 @@ export const workloadPolicyStatus: Check<WorkloadPolicyStatus> = mapped(
       failedNodes: count,
       transitioningNodes: count,
       nodesWithIssues: mapOf(nodeName, nodeIssue, { max: MAX_STATUS_NODES }),
-      nodesTransitioning: list(transitioningNode, { max: MAX_STATUS_NODES, key: (node) => node.nodeName }),
+      nodesTransitioning: list(transitioningNode, { max: MAX_STATUS_NODES }),
       violationCount: count,
       activeViolationCount: count,
       violations: list(violationRecord, { max: MAX_VIOLATION_RECORDS, key: ({ id }) => String(id) }),

@@ -25,6 +25,7 @@ const KEYWORDS = new Set([
   'type',
   'x-kubernetes-list-map-keys',
   'x-kubernetes-list-type',
+  'x-kubernetes-map-type',
   'x-kubernetes-validations',
 ]);
 const SCALARS = ['string', 'integer', 'number', 'boolean'];
@@ -55,6 +56,9 @@ function* problemsOf(node: SchemaNode, path: string): Generator<string> {
   for (const name of (node['required'] ?? []) as string[]) {
     if (!node.properties?.[name]) yield `required field ${name} is not a property`;
   }
+  const mapType = node['x-kubernetes-map-type'];
+  if (mapType !== undefined && (type !== 'object' || !['atomic', 'granular'].includes(mapType as string)))
+    yield 'a map type outside an object, or an unknown one';
   yield* combinatorProblems(node);
   yield* listProblems(node);
   yield* ruleProblems(node);
