@@ -96,8 +96,12 @@ describe('comparePods', () => {
     ]);
   });
 
-  it("leaves kubelet's own labels out", () => {
-    const labels = new Map([...clusterPod().labels, ['io.kubernetes.pod.uid', 'uid-1']]);
+  it("leaves kubelet's own labels out, and those of the runtime", () => {
+    const own = [
+      ['io.kubernetes.pod.uid', 'uid-1'],
+      ['io.cri-containerd.kind', 'sandbox'],
+    ] as const;
+    const labels = new Map([...clusterPod().labels, ...own]);
     expect(comparePods([clusterPod()], [reportedPod({ labels })])).toEqual({ differences: [], remarks: [] });
   });
 

@@ -7,8 +7,8 @@ import { containerLabel, type Difference, podLabel } from './difference.ts';
 
 /** Of a pod in another phase the two sides know at different times. */
 const COMPARED_PHASES: ReadonlySet<string> = new Set(['Running', 'Succeeded', 'Failed']);
-/** Labels that a runtime has of kubelet, and the API server has not. */
-const RUNTIME_LABEL_PREFIX = 'io.kubernetes.pod.';
+/** Labels that a runtime has of kubelet, or gives a pod itself, and the API server has not. */
+const RUNTIME_LABEL_PREFIXES = ['io.kubernetes.pod.', 'io.cri-containerd.'] as const;
 
 /** What differs, and what only deserves to be said. */
 export interface Comparison {
@@ -119,7 +119,7 @@ function podRemarks(pod: ClusterPod, cached: ReportedPod): Difference[] {
   for (const key of new Set([...pod.labels.keys(), ...cached.labels.keys()])) {
     const [inCluster, inAgent] = [pod.labels.get(key), cached.labels.get(key)];
     if (key === POLICY_LABEL || inCluster === inAgent) continue;
-    if (inCluster === undefined && key.startsWith(RUNTIME_LABEL_PREFIX)) continue;
+    if (inCluster === undefined && RUNTIME_LABEL_PREFIXES.some((prefix) => key.startsWith(prefix))) continue;
     if (inAgent === undefined && omitted > 0) continue;
     const values = { cluster: labelText(inCluster), agent: labelText(inAgent) };
     remarks.push({ kind: 'label-changed', pod: label, field: key, ...values });
