@@ -8,6 +8,7 @@ import { loadNative, type NativeMap } from '@runtime-enforcer/agent/kernel/nativ
 import { DEFAULT_PIN_ROOT, pinDirectory } from '@runtime-enforcer/agent/kernel/pins';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { type ApiClient, apiClient } from '@runtime-enforcer/kube/api-client';
+import { isNotFound } from '@runtime-enforcer/kube/api-error';
 import { isKubeObject } from '@runtime-enforcer/kube/kube-object';
 import { type PooledConfig, pooledConfig } from '@runtime-enforcer/kube/pooled-config';
 import { startAgent, type AgentProcess } from '../runtime/agent-process.ts';
@@ -98,7 +99,9 @@ describe('the debugger beside a real agent', () => {
   after(async () => {
     for (const pod of [bound, free]) {
       await removePod(cri, pod);
-      await remove(`${PODS}/${pod.spec.name}`);
+      await remove(`${PODS}/${pod.spec.name}`).catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
     }
     await remove(`${POLICIES}/${POLICY}`);
     await remove(`${AGENT_PODS}/${AGENT_POD}`);
@@ -210,8 +213,8 @@ describe('the debugger beside a real agent', () => {
     await patch(`${PODS}/${bound.spec.name}`, { metadata: { labels: { [POLICY_LABEL]: POLICY } } });
     await patch(`${PODS}/${free.spec.name}`, { metadata: { labels: { 'pod-template-hash': '5d59d67564' } } });
     assert.deepEqual(differences.toSorted(), [
-      `- ${contained(bound)}: "policy" mismatch: cluster="${NAMESPACE}/other", agent="${NAMESPACE}/${POLICY}"`,
       `- ${named(bound)}: "label ${POLICY_LABEL}" mismatch: cluster="other", agent="${POLICY}"`,
+      `- ${contained(bound)}: "policy" mismatch: cluster="${NAMESPACE}/other", agent="${NAMESPACE}/${POLICY}"`,
       `- ${named(free)}: "workload" mismatch: cluster="Pod/${free.spec.name}", agent="Deployment/ledger"`,
     ]);
     assert.equal(code, 3);
