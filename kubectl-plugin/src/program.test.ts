@@ -64,6 +64,10 @@ describe('runProgram', () => {
     ['policy list --all-namespaces=false', 'policy list', [], {}],
     ['policy allow p c /a /b', 'policy allow', ['p', 'c', '/a', '/b'], {}],
     ['policy allow p c -- -odd', 'policy allow', ['p', 'c', '-odd'], {}],
+    ['bind deployment/a b --wait=false', 'bind', ['deployment/a', 'b'], {}],
+    ['bind deployment/a b --wait=true -y', 'bind', ['deployment/a', 'b'], { wait: true, yes: true }],
+    ['policy protect p --wait --timeout 5s', 'policy protect', ['p'], { wait: true, timeout: '5s' }],
+    ['-n promote policy protect p --wait=false', 'policy protect', ['p'], {}],
     ['violations -w --since 5m', 'violations', [], { watch: true, since: '5m' }],
   ])('%s', async (line, command, operands, options) => {
     const { call, exitCode } = await runLine(line);

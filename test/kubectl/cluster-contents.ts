@@ -28,7 +28,11 @@ export interface ClusterContents {
     name: string,
     more?: { labels?: Fields; containers?: readonly string[]; metadata?: Fields },
   ): Promise<KubeObject>;
-  deployment(name: string, more?: { labels?: Fields; containers?: readonly string[] }): Promise<KubeObject>;
+  /** @param more `template`: labels of its pods besides */
+  deployment(
+    name: string,
+    more?: { labels?: Fields; template?: Fields; containers?: readonly string[] },
+  ): Promise<KubeObject>;
   get(resource: Resource, name: string): Promise<KubeObject | undefined>;
   remove(resource: Resource, name: string): Promise<void>;
 }
@@ -83,13 +87,16 @@ export async function clusterContents(client: ApiClient, namespace: string): Pro
         metadata: { name, labels, ...metadata },
         spec: { nodeName: 'node-1', containers: containers.map(container) },
       }),
-    deployment: async (name, { labels = {}, containers = ['app'] } = {}) =>
+    deployment: async (name, { labels = {}, template = {}, containers = ['app'] } = {}) =>
       await create(DEPLOYMENTS, {
         metadata: { name, labels },
         spec: {
           replicas: 3,
           selector: { matchLabels: { app: name } },
-          template: { metadata: { labels: { app: name } }, spec: { containers: containers.map(container) } },
+          template: {
+            metadata: { labels: { app: name, ...template } },
+            spec: { containers: containers.map(container) },
+          },
         },
       }),
     async get(resource, name) {

@@ -1,61 +1,48 @@
-import { createServer, type Server } from 'node:http';
-import { writeFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
+import type { ServerResponse } from 'node:http';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readCommand } from '@runtime-enforcer/agent/commands/command';
 import { createAuthority } from '@runtime-enforcer/certs/authority';
+import { generatedCertificates } from '@runtime-enforcer/controller/certificates/generated-certificates';
+import {
+  authoritySecret,
+  partCertificates,
+  SECRETS,
+} from '@runtime-enforcer/controller/certificates/part-certificate';
+import { SILENT_LOG } from '@runtime-enforcer/controller/testing/silent';
 import type { KubeObject } from '@runtime-enforcer/kube/kube-object';
 import { pagedList } from '@runtime-enforcer/kube/paged-list';
 import { collectionPath, objectPath, PODS, type Resource } from '@runtime-enforcer/kube/resource-path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { joinNode, type PretendedKubelets, pretendKubelets } from '../cluster/pretended-kubelets.ts';
-import { freePorts } from '../cluster/port.ts';
 import { eventually } from '../runtime/eventually.ts';
+import { type DoctorVisits, doctorVisits, findingLine } from './doctor-findings.ts';
 import { type PluginRunner, pluginRunner } from './plugin-runner.ts';
+import { HEALTHY_METRICS, type PretendedMetrics, pretendMetrics } from './pretended-metrics.ts';
 
 const NAMESPACE = 'runtime-enforcer';
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 const DAY_MS = 86_400_000;
-const HEALTHY = `runtime_enforcer_attached 1
-runtime_enforcer_nri_connected 1
-runtime_enforcer_degraded 0
-runtime_enforcer_recursion_misses_total 0
-runtime_enforcer_override_info{override="none"} 1
-runtime_enforcer_attachment_info{kind="lsm",kernel="6.12"} 1
-`;
-
-interface Finding {
-  readonly check: string;
-  readonly severity: 'error' | 'warning' | 'note';
-  readonly subject: string;
-  readonly message: string;
-  readonly repair?: string;
-}
-
 let plane: ControlPlane;
 let shell: PluginRunner;
 let kubelets: PretendedKubelets;
-let metrics: Server;
-let metricsText = HEALTHY;
+let metrics: PretendedMetrics;
+let doctor: DoctorVisits;
 let values = '';
 beforeAll(async () => {
   plane = await startControlPlane();
   const { client } = plane.admin;
   await plane.startControllers();
   shell = await pluginRunner(plane, 'default');
+  doctor = doctorVisits(shell);
   kubelets = await pretendKubelets(client, ['node-1']);
-  // The API server reaches pods at every address but those of the loopback interface.
-  const address = Object.values(networkInterfaces())
-    .flatMap((all) => all ?? [])
-    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-  if (address === undefined) throw new Error('this machine has no address by which pods could be reached');
-  kubelets.podAddress = address;
-  const [port = 0] = await freePorts(1);
-  metrics = createServer((_request, response) => response.end(metricsText));
-  await new Promise<void>((resolve) => metrics.listen(port, address, resolve));
+  metrics = await pretendMetrics();
+  kubelets.podAddress = metrics.address;
   const secrets = ['agent', 'controller', 'webhook', 'debugger', 'collector'];
   values = [
-    ...['certificates.mode=secret', `agent.metricsPort=${port}`, 'telemetry.collectorStrategy=none'],
+    ...['certificates.mode=secret', `agent.metricsPort=${metrics.port}`, 'telemetry.collectorStrategy=none'],
     ...secrets.map((part) => `certificates.secret.${part}=${part}-tls`),
   ]
     .map((value) => ` --set ${value}`)
@@ -64,8 +51,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await kubelets.stop();
-  metrics.close();
-  metrics.closeAllConnections();
+  metrics.stop();
   await shell.stop();
   await plane.stop();
 });
@@ -81,46 +67,10 @@ async function authorityFlag(daysLeft: number): Promise<string> {
   return ` --set-file certificates.secret.webhookAuthority=${file}`;
 }
 
-/** What doctor finds, and the exit code that it has for that. */
-async function diagnose(): Promise<readonly Finding[]> {
-  const { code, stdout } = await shell.plugin('doctor -o json');
-  const findings = JSON.parse(stdout) as readonly Finding[];
-  expect(code).toBe(findings.some(({ severity }) => severity !== 'note') ? 3 : 0);
-  return findings;
-}
-
-const messagesOf = (findings: readonly Finding[]): string[] =>
-  findings.map(({ severity, subject, message }) => `${severity} ${subject}: ${message}`);
-
-/** Waits until doctor finds nothing. */
-async function green(): Promise<void> {
-  await eventually(
-    'doctor finds nothing',
-    async () => {
-      const found = await diagnose();
-      return found.length === 0 ? true : undefined;
-    },
-    60_000,
-  ).catch(async (error: unknown) => {
-    throw new Error(`doctor still finds: ${messagesOf(await diagnose()).join('\n')}`, { cause: error });
-  });
-}
-
-/** Runs a repair as it was told; `more` says what the release is made of where there is none yet. */
-async function repaired(finding: Finding | undefined, more = ''): Promise<void> {
-  const command = finding?.repair ?? 'false';
-  const { code, stderr } = await shell.command(`${command}${more}`);
-  expect(stderr.replaceAll(/^WARNING.*\n/gm, '')).toBe('');
-  expect(code).toBe(0);
-}
-
-/** The one finding that is wanted, once it is there. */
-async function found(text: string): Promise<Finding> {
-  return await eventually(
-    `doctor finds: ${text}`,
-    async () => (await diagnose()).find(({ subject, message }) => `${subject}: ${message}`.includes(text)),
-    30_000,
-  );
+/** A command of the agent's own is one that the agent understands. */
+function expectAgentCommand(repair = '', name: string): void {
+  const [, words = ''] = repair.split(' -- agent ');
+  expect(readCommand(words.split(' '), {}).name, repair).toBe(name);
 }
 
 async function pods(component: string): Promise<readonly KubeObject[]> {
@@ -131,10 +81,26 @@ async function pods(component: string): Promise<readonly KubeObject[]> {
   return objects;
 }
 
+async function agentOf(node: string): Promise<KubeObject> {
+  const found = (await pods('agent')).find(({ spec }) => (spec as { nodeName?: string }).nodeName === node);
+  return found ?? expect.fail(`no agent runs on ${node}`);
+}
+
+/** Has a pod say so of itself. */
+async function setReady(pod: KubeObject, status: 'True' | 'False'): Promise<void> {
+  const { namespace = NAMESPACE, name } = pod.metadata;
+  await plane.admin.client.request({
+    method: 'PATCH',
+    path: objectPath({ resource: PODS, namespace, name, subresource: 'status' }),
+    patchType: 'application/strategic-merge-patch+json',
+    body: { status: { conditions: [{ type: 'Ready', status }] } },
+  });
+}
+
 describe('a cluster without the product', () => {
   it('is told everything that is missing, and one command brings it', async () => {
-    const missing = await diagnose();
-    expect(messagesOf(missing)).toEqual([
+    const missing = await doctor.diagnose();
+    expect(missing.map(findingLine)).toEqual([
       'error workloadpolicies: the custom resource is not installed',
       'error workloadpolicyproposals: the custom resource is not installed',
       'error controller: no controller runs',
@@ -144,8 +110,8 @@ describe('a cluster without the product', () => {
       'warning ValidatingAdmissionPolicy: nothing keeps the policy label of running pods from being changed',
     ]);
     expect(new Set(missing.map(({ repair }) => repair)).size).toBe(1);
-    await repaired(missing[0], values);
-    await green();
+    await doctor.repaired(missing[0], values);
+    await doctor.green();
     const { code, stdout } = await shell.plugin('doctor');
     expect(stdout).toBe('Nothing is wrong.\n');
     expect(code).toBe(0);
@@ -177,22 +143,12 @@ describe('a part that somebody deleted', () => {
     ],
   ])('is found, and its repair brings it back: %s', async (object, text) => {
     expect((await shell.command(`kubectl delete ${object}`)).code).toBe(0);
-    await repaired(await found(text));
-    await green();
+    await doctor.repaired(await doctor.found(text));
+    await doctor.green();
   });
 });
 
 describe('pods of the product', () => {
-  const setReady = async (pod: KubeObject, status: 'True' | 'False'): Promise<void> => {
-    const { namespace = NAMESPACE, name } = pod.metadata;
-    await plane.admin.client.request({
-      method: 'PATCH',
-      path: objectPath({ resource: PODS, namespace, name, subresource: 'status' }),
-      patchType: 'application/strategic-merge-patch+json',
-      body: { status: { conditions: [{ type: 'Ready', status }] } },
-    });
-  };
-
   it.each([
     ['agent', 'it is not ready (Running)'],
     ['controller', 'no controller is ready'],
@@ -200,25 +156,25 @@ describe('pods of the product', () => {
     const [pod] = await pods(component);
     if (pod === undefined) throw new Error(`no pod of the ${component} runs`);
     await setReady(pod, 'False');
-    const { severity, repair } = await found(text);
+    const { severity, repair } = await doctor.found(text);
     expect(severity).toBe('error');
     expect(repair).toBe(`kubectl logs -n ${NAMESPACE} ${pod.metadata.name} --all-containers --tail=50`);
     await setReady(pod, 'True');
-    await green();
+    await doctor.green();
   });
 
   it('are missed on a node that they do not tolerate, until they do', async () => {
     await joinNode(plane.admin.client, 'node-2');
-    await green();
+    await doctor.green();
     const taint = 'kubectl taint node node-2 dedicated=other:NoExecute';
     const install = 'helm upgrade runtime-enforcer charts/runtime-enforcer -n runtime-enforcer';
     const fewer = `${install} --reset-then-reuse-values --set-json 'agent.tolerations=[]'`;
     expect((await shell.command(fewer)).code).toBe(0);
     expect((await shell.command(taint)).code).toBe(0);
-    const finding = await found('node node-2: it has no agent: nothing is enforced there');
+    const finding = await doctor.found('node node-2: it has no agent: nothing is enforced there');
     expect(finding.severity).toBe('error');
-    await repaired(finding);
-    await green();
+    await doctor.repaired(finding);
+    await doctor.green();
     await plane.admin.client.request({
       method: 'DELETE',
       path: objectPath({ resource: NODES, name: 'node-2' }),
@@ -227,19 +183,73 @@ describe('pods of the product', () => {
 });
 
 describe('what agents tell of themselves', () => {
+  afterEach(async () => {
+    metrics.text = HEALTHY_METRICS;
+    metrics.answer = undefined;
+    await doctor.green();
+  });
+
   it.each([
-    ['attached 1', 'attached 0', 'error', 'somebody took the program off the kernel'],
-    ['nri_connected 1', 'nri_connected 0', 'error', 'it is not connected to the container runtime'],
-    ['degraded 0', 'degraded 1', 'warning', 'an exec can pass unchecked on this kernel (lsm on 6.12)'],
-    ['misses_total 0', 'misses_total 7', 'warning', 'the kernel skipped the program 7 times'],
-    ['"none"', '"monitor"', 'warning', 'an operator has set all its policies to monitor'],
-  ])('is found: %s becomes %s', async (from, to, severity, text) => {
-    metricsText = HEALTHY.replace(from, to);
-    const finding = await found(`agent on node node-1: ${text}`);
+    ['nri_connected 1', 'nri_connected 0', 'error', 'it is not connected to the container runtime', 'check'],
+    [
+      'degraded 0',
+      'degraded 1',
+      'warning',
+      'an exec can pass unchecked on this kernel (lsm on 6.12)',
+      'check',
+    ],
+    ['misses_total 0', 'misses_total 7', 'warning', 'the kernel skipped the program 7 times', 'check'],
+    ['"none"', '"monitor"', 'warning', 'an operator has set all its policies to monitor', 'override'],
+  ])('is found: %s becomes %s', async (from, to, severity, text, command) => {
+    metrics.text = HEALTHY_METRICS.replace(from, to);
+    const finding = await doctor.found(`agent on node node-1: ${text}`);
     expect(finding.severity).toBe(severity);
-    expect(finding.repair).toMatch(/^kubectl (logs|exec) -n runtime-enforcer runtime-enforcer-agent-/);
-    metricsText = HEALTHY;
-    await green();
+    expect(finding.repair).toMatch(/^kubectl exec -n runtime-enforcer runtime-enforcer-agent-/);
+    expectAgentCommand(finding.repair, command);
+  });
+
+  it('is found where the program was taken off the kernel; the agent that comes in its place attaches it again', async () => {
+    const before = await agentOf('node-1');
+    metrics.text = HEALTHY_METRICS.replace('attached 1', 'attached 0');
+    const finding = await doctor.found('agent on node node-1: somebody took the program off the kernel');
+    expect(finding.severity).toBe('error');
+    await doctor.repaired(finding);
+    await eventually('another agent runs', async () =>
+      (await agentOf('node-1')).metadata.uid === before.metadata.uid ? undefined : true,
+    );
+  });
+
+  it('is found where somebody released the node, and told apart from an agent that is only not ready', async () => {
+    const agent = await agentOf('node-1');
+    await setReady(agent, 'False');
+    metrics.text = HEALTHY_METRICS.replace('"owner"} 1', '"owner"} 0').replace(
+      '"released"} 0',
+      '"released"} 1',
+    );
+    const finding = await doctor.found('somebody has taken all enforcement off the node (agent release)');
+    expect(finding.severity).toBe('error');
+    expectAgentCommand(finding.repair, 'resume');
+    metrics.text = HEALTHY_METRICS;
+    expect((await doctor.found('it is not ready (Running)')).repair).toContain('kubectl logs');
+    await setReady(agent, 'True');
+  });
+
+  it.each<[string, (response: ServerResponse) => void, string]>([
+    ['never answers', () => undefined, 'no whole answer within 5000 ms'],
+    ['never ends', (response) => void response.write('x 1\n'), 'no whole answer within 5000 ms'],
+    [
+      'tells too much',
+      (response) => void response.end('x 1\n'.repeat(2_000_000)),
+      'they are longer than 4194304 bytes',
+    ],
+    ['breaks off', (response) => void response.destroy(), 'its metrics cannot be read'],
+    ['tells nonsense and escapes', (response) => void response.end('\u001b]52;c;eA==\u0007\0{{{'), ''],
+  ])('is no reason to say nothing of the rest: one that %s', async (_, answer, text) => {
+    metrics.answer = answer;
+    const { code, stdout } = await shell.plugin('doctor');
+    expect(stdout).toContain(text);
+    expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
+    expect(code).toBe(0);
   });
 });
 
@@ -254,15 +264,28 @@ describe('the runtime of a node', () => {
       });
     };
     await runtime('containerd://1.7.24');
-    const finding = await found('1 nodes with containerd before 2.2: containers that start while no agent');
+    const finding = await doctor.found(
+      '1 nodes with containerd before 2.2: containers that start while no agent',
+    );
     expect(finding.severity).toBe('note');
     expect((await shell.plugin('doctor')).code).toBe(0);
     await runtime('containerd://2.2.1');
-    await green();
+    await doctor.green();
   });
 });
 
 describe('the authority of the webhooks', () => {
+  it('is found where it was taken away, and its repair brings it back', async () => {
+    const name = 'runtime-enforcer-mutating-webhook-configuration';
+    const patch = JSON.stringify([{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }]);
+    const command = `kubectl patch mutatingwebhookconfiguration ${name} --type=json -p '${patch}'`;
+    expect((await shell.command(command)).code).toBe(0);
+    const finding = await doctor.found('has no CA: the API server cannot call it');
+    expect(finding.severity).toBe('error');
+    await doctor.repaired(finding);
+    await doctor.green();
+  });
+
   it.each([
     [3, 'warning', 'the certificate expires in 2 days'],
     [-1, 'error', 'the certificate has expired'],
@@ -271,9 +294,56 @@ describe('the authority of the webhooks', () => {
     expect(
       (await shell.command(`${install} --reset-then-reuse-values${await authorityFlag(days)}`)).code,
     ).toBe(0);
-    const finding = await found(`CA of MutatingWebhookConfiguration`);
+    const finding = await doctor.found(`CA of MutatingWebhookConfiguration`);
     expect(finding).toMatchObject({ severity, message: text });
-    await repaired(finding, ` --reset-then-reuse-values${await authorityFlag(300)}`);
-    await green();
+    await doctor.repaired(finding, ` --reset-then-reuse-values${await authorityFlag(300)}`);
+    await doctor.green();
+  });
+});
+
+describe('a certificate that the controller makes', () => {
+  const place = { release: 'runtime-enforcer', namespace: NAMESPACE, clusterDomain: 'cluster.local' };
+  const labels = { 'app.kubernetes.io/name': 'runtime-enforcer' };
+  const names = [authoritySecret(place), ...partCertificates(place).map(({ secret }) => secret)];
+  let directory = '';
+  afterAll(async () => {
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('is found when it has expired; the controller that is started again makes another', async () => {
+    const { client } = plane.admin;
+    directory = await mkdtemp(join(tmpdir(), 'runtime-enforcer-doctor-'));
+    for (const name of names)
+      await client.request({
+        method: 'POST',
+        path: collectionPath(SECRETS, NAMESPACE),
+        body: { metadata: { name, labels } },
+      });
+    const { certificate } = await createAuthority({
+      ...{ commonName: 'old', now: new Date(Date.now() - 2 * DAY_MS), validForMs: DAY_MS },
+    });
+    await client.request({
+      method: 'PATCH',
+      path: objectPath({ resource: SECRETS, namespace: NAMESPACE, name: names[1] ?? '' }),
+      patchType: 'application/merge-patch+json',
+      body: { data: { 'tls.crt': Buffer.from(certificate).toString('base64') } },
+    });
+    const finding = await doctor.found(`Secret ${NAMESPACE}/${names[1] ?? ''}: the certificate has expired`);
+    expect(finding.severity).toBe('error');
+    const [before] = await pods('controller');
+    await doctor.repaired(finding);
+    await eventually('another controller runs', async () =>
+      (await pods('controller')).some(({ metadata }) => metadata.uid !== before?.metadata.uid)
+        ? true
+        : undefined,
+    );
+    // What a controller does when it starts.
+    const certificates = generatedCertificates({
+      ...{ client, place, authorityLifetimeMs: 300 * DAY_MS, lifetimeMs: 90 * DAY_MS, log: SILENT_LOG },
+      directories: { webhook: directory },
+    });
+    await certificates.start();
+    await certificates.stop();
+    await doctor.green();
   });
 });

@@ -1,5 +1,6 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer as createProxy } from 'node:http';
+import { createConnection, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
@@ -11,6 +12,7 @@ import { type ClusterContents, clusterContents, violation, violationStatus } fro
 import { adminConfig, type PluginRunner, pluginRunner } from './plugin-runner.ts';
 
 const NAMESPACE = 'manners';
+
 /** Sets the clipboard; clears the screen (C1); turns the reading direction round. */
 const HOSTILE = '\u001b]52;c;ZWNobw==\u0007\u009b2J\u202e';
 const ACTIVE = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}]/u;
@@ -94,6 +96,7 @@ describe('with the custom resources', () => {
       expect(denied.code).toBe(1);
       const seen = await shell.plugin('doctor', { env });
       expect(seen.stdout).toContain('it could not be looked at: ');
+      expect(seen.code).toBe(3);
     });
 
     it('acts as another user and as a member of groups, as kubectl does', async () => {
@@ -128,17 +131,74 @@ describe('with the custom resources', () => {
       expect(stdout).toContain('web');
     });
 
-    it('a server that is not there, and one that never answers, are told as such', async () => {
+    it.each(['--proxy-url', 'proxy-url', 'HTTPS_PROXY'])(
+      'goes through a proxy that %s names',
+      async (how) => {
+        const asked: string[] = [];
+        const { port } = new URL(plane.url);
+        const proxy = createProxy().on('connect', (request, socket, head) => {
+          asked.push(request.url ?? '');
+          const through = createConnection({ host: '127.0.0.1', port: Number(port) }, () => {
+            socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+            through.write(head);
+            through.pipe(socket).pipe(through);
+          });
+          for (const end of [through, socket]) end.on('error', () => end.destroy());
+        });
+        await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+        const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+        // A name that only the proxy can reach: to this machine nobody takes a proxy.
+        const server = `https://api.test.invalid:${port}`;
+        const config = adminConfig(plane, NAMESPACE);
+        const clusters = config.clusters.map(({ name, cluster: known }) => ({
+          name,
+          cluster: {
+            ...{ ...known, server, 'tls-server-name': 'localhost' },
+            ...(how === 'proxy-url' && { 'proxy-url': address }),
+          },
+        }));
+        const KUBECONFIG = await shell.writeKubeconfig('proxied', { ...config, clusters });
+        const env = { KUBECONFIG, ...(how === 'HTTPS_PROXY' && { HTTPS_PROXY: address }) };
+        try {
+          const flag = how === '--proxy-url' ? ` ${how} ${address}` : '';
+          const { code, stdout, stderr } = await shell.plugin(`policy list${flag}`, { env });
+          expect(stderr).toBe('');
+          expect(stdout).toContain('web');
+          expect(code).toBe(0);
+          expect(asked).toEqual([`api.test.invalid:${port}`]);
+        } finally {
+          proxy.close();
+          proxy.closeAllConnections();
+        }
+      },
+    );
+
+    it('a server that is not there is told as such', async () => {
       const gone = await shell.plugin('policy list --server https://127.0.0.1:1');
       expect(gone.stderr).toContain('unable to connect to the server: ');
       expect(gone.code).toBe(1);
-      const silent = createServer();
+    });
+
+    it.each([
+      ['says nothing', ''],
+      ['stops in its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"kind":'],
+    ])('a server that %s is told as such, in the time that it is given', async (_, said) => {
+      const silent = createServer((socket) => {
+        socket.on('error', () => undefined).write(said);
+      });
       await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
       const { port } = silent.address() as AddressInfo;
+      const server = `--server http://127.0.0.1:${port} --request-timeout 1s`;
       try {
-        const slow = await shell.plugin(`policy list --server http://127.0.0.1:${port} --request-timeout 1s`);
-        expect(slow.stderr).toContain('the server did not answer in time');
-        expect(slow.code).toBe(1);
+        for (const command of ['policy list', 'policy protect web', 'violations -w', 'doctor', 'status']) {
+          const slow = await shell.plugin(`${command} ${server}`, { limitMs: 10_000 });
+          expect(slow.stderr, command).toContain('the server did not answer in time');
+          expect(slow.code, command).toBe(1);
+        }
+        const completed = await shell.plugin(['__complete', 'policy', 'show', ...server.split(' '), ''], {
+          limitMs: 10_000,
+        });
+        expect(completed.code).toBe(0);
       } finally {
         silent.close();
       }

@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ACKNOWLEDGE_ANNOTATION_PREFIX, API_VERSION } from '@runtime-enforcer/api/keys';
+import { ACKNOWLEDGE_ANNOTATION_PREFIX, API_VERSION, POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import { installCustomResources } from '../cluster/custom-resources.ts';
+import { eventually } from '../runtime/eventually.ts';
 import { type ClusterContents, clusterContents, violation, violationStatus } from './cluster-contents.ts';
 import { type PluginRunner, pluginRunner } from './plugin-runner.ts';
 
@@ -53,6 +54,35 @@ describe('policy protect and monitor', () => {
     expect((await spec('mode')).mode).toBe('protect');
     expect((await shell.plugin('policy monitor mode')).code).toBe(0);
     expect((await spec('mode')).mode).toBe('monitor');
+  });
+
+  it('wait, where that is wanted, until all nodes have it', async () => {
+    await cluster.policy(
+      'waited',
+      { app: ['/a'] },
+      { status: { ...violationStatus([]), observedGeneration: 1 } },
+    );
+    const waiting = shell.plugin('policy protect waited --wait');
+    const generation = await eventually('the mode is set', async () =>
+      (await spec('waited')).mode === 'protect'
+        ? (await cluster.get(WORKLOAD_POLICIES, 'waited'))?.metadata['generation']
+        : undefined,
+    );
+    await sleep(1_500);
+    await plane.admin.client.request({
+      method: 'PATCH',
+      path: `/apis/${API_VERSION}/namespaces/${NAMESPACE}/workloadpolicies/waited/status`,
+      patchType: 'application/merge-patch+json',
+      body: { status: { observedGeneration: generation } },
+    });
+    const { code, stdout, stderr } = await waiting;
+    expect(stderr).toBe('Waiting: no node has told of it.\n');
+    expect(stdout).toContain('WorkloadPolicy "waited" in namespace "shop" is in force on all 1 node.\n');
+    expect(code).toBe(0);
+    const late = await shell.plugin('policy allow waited app /b --wait --timeout 1s');
+    expect(late.stdout).toContain('Successfully updated executables');
+    expect(late.stderr).toContain('was changed, and is not in force on all nodes yet');
+    expect(late.code).toBe(1);
   });
 
   it('name the policy that is not there', async () => {
@@ -111,6 +141,16 @@ describe('policy allow and deny', () => {
       1,
       'violation id 7 not found in status.violations',
     ],
+    [
+      'an id beyond all numbers',
+      'policy ack refusing 99999999999999999999 --reason x',
+      2,
+      'invalid violation id "99999999999999999999": must be a decimal integer',
+    ],
+    ['an id in another writing', 'policy ack refusing 0x1 --reason x', 2, 'must be a decimal integer'],
+    ['a negative id', 'policy ack refusing --reason x -- -1', 2, 'must be a decimal integer'],
+    ['another kind', 'policy protect deployment/refusing', 2, 'is not a policy; expected NAME or wp/NAME'],
+    ['a proposal', 'policy show wpp/refusing', 2, 'is not a policy; expected NAME or wp/NAME'],
   ])('refuse %s', async (_, args, expected, text) => {
     if ((await cluster.get(WORKLOAD_POLICIES, 'refusing')) === undefined) {
       await cluster.policy('refusing', { app: ['/a'] });
@@ -140,6 +180,23 @@ describe('policy allow and deny', () => {
     expect(await list('violated', 'side')).toEqual([]);
     expect((await shell.plugin('policy allow violated --from-violations')).code).toBe(0);
     expect(await list('violated', 'side')).toEqual(['/usr/bin/id']);
+  });
+
+  it('take bytes that are no text as they are written, and never for other ones', async () => {
+    await cluster.policy('bytes', { app: [] });
+    const allow = 'kubectl runtime-enforcer policy allow bytes app';
+    const raw = await shell.command(`${allow} "$(printf '/opt/\\377')"`);
+    expect(raw.stderr).toContain('holds bytes that are not UTF-8');
+    expect(raw.stderr).toContain(String.raw`'/opt/\xff'`);
+    expect(raw.code).toBe(2);
+    expect(await list('bytes')).toEqual([]);
+    expect((await shell.command(`${allow} '/opt/\\xff'`)).code).toBe(0);
+    expect(await list('bytes')).toEqual([String.raw`/opt/\xff`]);
+    await cluster.pod('bytes-0', { labels: { [POLICY_LABEL]: 'bytes' } });
+    const denied = await shell.command(`kubectl runtime-enforcer explain bytes-0 '/opt/\\xfe'`);
+    const told = denied.stderr.split('To allow it: ')[1] ?? 'false';
+    expect((await shell.command(told)).code).toBe(0);
+    expect(await list('bytes')).toEqual([String.raw`/opt/\xff`, String.raw`/opt/\xfe`]);
   });
 
   it('lose nothing when several people edit at once', async () => {
@@ -192,6 +249,17 @@ describe('policy ack', () => {
     expect(again.stdout).toContain('No changes required');
     expect((await shell.plugin('policy ack acked 3 --reason other')).code).toBe(0);
     expect(await annotations('acked')).toEqual({ [key(3)]: 'other' });
+  });
+
+  it('loses none of several at once', async () => {
+    const ids = [0, 1, 2, 3, 4, 5];
+    const violations = ids.map((id) => violation(id, `/usr/bin/tool-${id}`));
+    await cluster.policy('acked-at-once', { app: [] }, { status: violationStatus(violations) });
+    const results = await Promise.all(
+      ids.map(async (id) => await shell.plugin(`policy ack acked-at-once ${id} --reason known`)),
+    );
+    expect(results.map(({ code }) => code)).toEqual(ids.map(() => 0));
+    expect(Object.keys(await annotations('acked-at-once')).toSorted()).toEqual(ids.map(key));
   });
 
   it('refuses reasons that are no text, and very long ones', async () => {
@@ -301,6 +369,27 @@ describe('violations', () => {
     });
     const { code, stdout } = await watching;
     expect(stdout).toContain('/usr/bin/live');
+    expect(code).toBe(0);
+  });
+
+  it('come live also after the API server was away', async () => {
+    await cluster.policy(
+      'watched',
+      { app: [] },
+      { status: violationStatus([violation(0, '/usr/bin/first')]) },
+    );
+    const watching = shell.plugin('violations watched -w', { untilOutput: '/usr/bin/after' });
+    await sleep(3_000);
+    await plane.restartApiServer(2_000);
+    await plane.admin.client.request({
+      method: 'PATCH',
+      path: `/apis/${API_VERSION}/namespaces/${NAMESPACE}/workloadpolicies/watched/status`,
+      patchType: 'application/merge-patch+json',
+      body: { status: violationStatus([violation(1, '/usr/bin/after'), violation(0, '/usr/bin/first')]) },
+    });
+    const { code, stdout } = await watching;
+    expect(stdout.match(/\/usr\/bin\/first/g)).toHaveLength(1);
+    expect(stdout.match(/\/usr\/bin\/after/g)).toHaveLength(1);
     expect(code).toBe(0);
   });
 });

@@ -119,8 +119,9 @@ describe('promote, where nothing answers', () => {
 
   it('gives up at its time, and leaves the label', async () => {
     await cluster.proposal('deploy-alone', { app: ['/a'] });
-    const { code, stderr } = await shell.plugin('promote deploy-alone --timeout 1s');
+    const { code, stderr } = await shell.plugin('promote deploy-alone --timeout 4s');
     expect(code).toBe(1);
+    expect(stderr).toContain('Waiting: the controller has not made WorkloadPolicy "deploy-alone" yet.\n');
     expect(stderr).toContain('policy promotion did not complete successfully');
     const proposal = await cluster.get(WORKLOAD_POLICY_PROPOSALS, 'deploy-alone');
     expect(proposal?.metadata.labels?.[PROMOTE_LABEL]).toBe('monitor');

@@ -1,11 +1,44 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { REPOSITORY } from '../vm/repository.ts';
+import type { PluginRunner } from './plugin-runner.ts';
+
 /** A command as somebody types it, and what is shown. */
-export interface SessionStep {
+interface SessionStep {
   readonly command: string;
   readonly shown: string;
 }
 
-/** Between these lines of a document stands a session. */
-const SESSION_START = '<!-- session: made by test/kubectl/quick-start.api.test.ts -->';
+/** A session that is being played. */
+export interface PlayedSession {
+  readonly steps: readonly SessionStep[];
+  /**
+   * Types a command of the plugin, and keeps what it shows in the order in which it is shown.
+   *
+   * @param code what it is expected to end with
+   */
+  readonly enforcer: (args: string, code?: number) => Promise<void>;
+}
+
+/** @param cwd where the lines are typed; the checkout when left out */
+export function playSession(shell: Pick<PluginRunner, 'command'>, cwd = REPOSITORY): PlayedSession {
+  const steps: SessionStep[] = [];
+  return {
+    steps,
+    async enforcer(args, expected = 0) {
+      const command = `kubectl runtime-enforcer ${args}`;
+      const { code, stdout } = await shell.command(`${command} 2>&1`, { cwd });
+      steps.push({ command, shown: stdout });
+      expect({ command, code }, stdout).toEqual({ command, code: expected });
+    },
+  };
+}
+
+/** Where the sessions stand that the tests play. */
+const DOCUMENT = join(REPOSITORY, 'docs/plugin.md');
+/** Writes what the commands show into the document, instead of comparing. */
+const WRITES_SESSION = process.env['RUNTIME_ENFORCER_WRITE_SESSION'] === 'true';
 const SESSION_END = '<!-- end of session -->';
 
 const GAP = '   ';
@@ -20,18 +53,37 @@ const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const SAME_TIME = '2026-01-31T12:00:00Z';
 
 /** The session in Markdown, the same for every run: names that are drawn, ages and times stand for all others. */
-export function sessionText(steps: readonly SessionStep[]): string {
+function sessionText(steps: readonly SessionStep[]): string {
   const shown = steps.map((step) => steady(`$ ${step.command}\n${step.shown}`));
   return `\`\`\`console\n${shown.join('\n')}\`\`\`\n`;
 }
 
-/** A document with its session made anew. Throws where it has no place for one. */
-export function withSession(document: string, steps: readonly SessionStep[]): string {
-  const start = document.indexOf(SESSION_START);
-  const end = document.indexOf(SESSION_END);
-  if (start < 0 || end < start)
-    throw new Error(`the document has no lines ${SESSION_START} and ${SESSION_END}`);
-  const before = document.slice(0, start + SESSION_START.length);
+/** Expects docs/plugin.md to show what the commands of a session have shown just now. */
+export async function checkSession(name: string, { steps }: PlayedSession): Promise<void> {
+  const document = await readFile(DOCUMENT, 'utf8');
+  const current = withSession(document, name, steps);
+  if (WRITES_SESSION) await writeFile(DOCUMENT, current);
+  else expect(document, 'write it anew with RUNTIME_ENFORCER_WRITE_SESSION=true').toBe(current);
+}
+
+/** The commands that the document lists, and the lines of them that it shows the output of. */
+export async function documentedCommands(): Promise<Readonly<Record<'listed' | 'shown', readonly string[]>>> {
+  const document = await readFile(DOCUMENT, 'utf8');
+  const found = (pattern: RegExp): readonly string[] =>
+    [...document.matchAll(pattern)].map(([, words = '']) => words);
+  return {
+    listed: found(/^### `([a-z]+(?: [a-z]+)*)/gm),
+    shown: found(/^\$ kubectl runtime-enforcer (.*)$/gm),
+  };
+}
+
+/** A document with one of its sessions made anew. Throws where it has no place for it. */
+function withSession(document: string, name: string, steps: readonly SessionStep[]): string {
+  const line = `<!-- session ${name}: made by the kubectl ring -->`;
+  const start = document.indexOf(line);
+  const end = document.indexOf(SESSION_END, start);
+  if (start < 0 || end < start) throw new Error(`the document has no lines ${line} and ${SESSION_END}`);
+  const before = document.slice(0, start + line.length);
   return `${before}\n\n${sessionText(steps)}\n${document.slice(end)}`;
 }
 

@@ -15,6 +15,7 @@ import {
   violation,
   violationStatus,
 } from './cluster-contents.ts';
+import { doctorVisits, type Finding } from './doctor-findings.ts';
 import { type PluginRunner, pluginRunner } from './plugin-runner.ts';
 
 const NAMESPACE = 'bound';
@@ -201,14 +202,7 @@ describe('what is protected', () => {
 });
 
 describe('doctor', () => {
-  interface Finding {
-    readonly check: string;
-    readonly severity: string;
-    readonly subject: string;
-    readonly repair: string;
-  }
-  const diagnose = async (): Promise<readonly Finding[]> =>
-    JSON.parse((await shell.plugin('doctor -o json')).stdout) as readonly Finding[];
+  const diagnose = async (): Promise<readonly Finding[]> => await doctorVisits(shell).diagnose();
   const about = async (check: string, subject: string) =>
     (await diagnose()).find((finding) => finding.check === check && finding.subject.includes(subject));
 
@@ -224,7 +218,7 @@ describe('doctor', () => {
     await cluster.deployment('wrong', { labels: { [POLICY_LABEL]: 'web' } });
     const finding = await about('misplaced-labels', 'bound/wrong');
     expect(finding?.repair).toBe('kubectl runtime-enforcer bind deployment/wrong web -n bound');
-    const words = finding?.repair.split(' ').slice(2) ?? [];
+    const words = finding?.repair?.split(' ').slice(2) ?? [];
     expect((await shell.plugin([...words, '--yes'])).code).toBe(0);
     expect(await about('misplaced-labels', 'bound/wrong')).toBeUndefined();
   });
@@ -233,15 +227,44 @@ describe('doctor', () => {
     await cluster.policy('unused', { app: [] });
     const finding = await about('unused-policies', 'bound/unused');
     expect(finding?.severity).toBe('note');
-    expect((await shell.kubectl(finding?.repair.split(' ').slice(1) ?? [])).code).toBe(0);
+    expect((await shell.kubectl(finding?.repair?.split(' ').slice(1) ?? [])).code).toBe(0);
     expect(await cluster.get(WORKLOAD_POLICIES, 'unused')).toBeUndefined();
     expect(await about('unused-policies', 'bound/unused')).toBeUndefined();
   });
 
-  it('finds pods whose policy is not there until it is', async () => {
-    expect((await about('unbound-pods', 'bound/lost'))?.severity).toBe('error');
-    await cluster.remove(PODS, 'lost');
+  it('finds pods whose policy is not there, and the repair is what there is for it', async () => {
+    const promotion = startPromotion(plane.admin.client);
+    try {
+      await promotion.synced;
+      await cluster.proposal('gone', { app: ['/app/server'] });
+      const proposed = await about('unbound-pods', 'bound/lost');
+      expect(proposed?.severity).toBe('error');
+      expect(proposed?.repair).toBe('kubectl runtime-enforcer promote gone -n bound');
+      expect((await shell.command(proposed?.repair ?? 'false')).code).toBe(0);
+      expect((await diagnose()).map(({ message }) => message)).not.toContainEqual(
+        expect.stringContaining('it names policy "gone" and is not enforced: the policy does not exist'),
+      );
+    } finally {
+      await promotion.stop();
+      await cluster.remove(WORKLOAD_POLICIES, 'gone');
+    }
+    const alone = await about('unbound-pods', 'bound/lost');
+    expect(alone?.repair).toBe('kubectl delete pod lost -n bound');
+    expect((await shell.command(`${alone?.repair ?? 'false'} --grace-period=0 --force`)).code).toBe(0);
     expect(await about('unbound-pods', 'bound/lost')).toBeUndefined();
+  });
+
+  it('finds pods that a workload binds to a policy that is not there, and its repair unbinds them', async () => {
+    const hash = { 'pod-template-hash': 'abcdef' };
+    await cluster.deployment('astray', { template: { [POLICY_LABEL]: 'gone' } });
+    await cluster.pod('astray-abcdef-x2x4l', { labels: { [POLICY_LABEL]: 'gone', ...hash } });
+    const finding = await about('unbound-pods', 'bound/astray-abcdef-x2x4l');
+    expect(finding?.repair).toBe('kubectl runtime-enforcer unbind deployment/astray -n bound');
+    expect((await shell.command(`${finding?.repair ?? 'false'} --yes`)).code).toBe(0);
+    expect(await templateLabels('astray')).toEqual({ app: 'astray' });
+    // No controller of Deployments runs here that would replace it.
+    await cluster.remove(PODS, 'astray-abcdef-x2x4l');
+    expect(await about('unbound-pods', 'bound/astray')).toBeUndefined();
   });
 
   it('finds policies that are not in force everywhere until they are', async () => {

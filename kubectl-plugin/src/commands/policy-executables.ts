@@ -20,6 +20,7 @@ import { EXIT_OK, type ExitCode } from '../exit-code.ts';
 import { recordAt } from '../output/json-field.ts';
 import { named } from '../output/named.ts';
 import { PluginError, UsageError } from '../plugin-error.ts';
+import { waitInForce } from './wait-in-force.ts';
 
 /** Violations that a longer list can end. */
 const LISTABLE: ReadonlySet<ViolationReason> = new Set(['Unlisted', 'UnlistedContainer', 'NoPolicy']);
@@ -40,11 +41,12 @@ export const denyExecutables: RunCommand = async (context, operands, options) =>
   await changeExecutables(context, operands, options, { verb: 'deny', change: denyPaths });
 
 async function changeExecutables(
-  { terminal, connect }: CommandContext,
+  context: CommandContext,
   [operand = '', container, ...paths]: readonly string[],
   options: CommandOptions,
   { verb, change }: { readonly verb: 'allow' | 'deny'; readonly change: Change },
 ): Promise<ExitCode> {
+  const { terminal, connect } = context;
   const dryRun = dryRunOf(options);
   const name = policyName(operand);
   const fromViolations = options.flag('from-violations');
@@ -75,9 +77,11 @@ async function changeExecutables(
     return lists.size === 0 ? undefined : { lists, object: { ...object, spec } };
   };
 
-  const plan = changed(await getObject(connection.client, POLICIES, place));
+  const current = await getObject(connection.client, POLICIES, place);
+  const plan = changed(current);
   if (plan === undefined) {
     terminal.write(`No changes required for ${title}.\n`);
+    await waitInForce(context, connection, place, options);
     return EXIT_OK;
   }
   if (dryRun !== 'client') {
@@ -85,6 +89,7 @@ async function changeExecutables(
   }
   if (dryRun === 'none') {
     terminal.write(`Successfully updated executables for ${title}.\n`);
+    await waitInForce(context, connection, place, options);
     return EXIT_OK;
   }
   terminal.write(`Would ${verb} executables for ${title}.\n`);

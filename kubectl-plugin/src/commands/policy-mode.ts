@@ -5,6 +5,7 @@ import { dryRunOf, type RunCommand } from '../command-context.ts';
 import { EXIT_OK } from '../exit-code.ts';
 import { recordAt, textAt } from '../output/json-field.ts';
 import { named } from '../output/named.ts';
+import { waitInForce } from './wait-in-force.ts';
 
 /** `policy protect` and `policy monitor`. */
 export const protectPolicy: RunCommand = async (...given) => await setMode('protect', ...given);
@@ -12,8 +13,9 @@ export const monitorPolicy: RunCommand = async (...given) => await setMode('moni
 
 async function setMode(
   mode: PolicyMode,
-  ...[{ terminal, connect }, [operand = ''], options]: Parameters<RunCommand>
+  ...[context, [operand = ''], options]: Parameters<RunCommand>
 ): ReturnType<RunCommand> {
+  const { terminal, connect } = context;
   const dryRun = dryRunOf(options);
   const name = policyName(operand);
   const connection = await connect({ dryRun: dryRun === 'server' });
@@ -22,6 +24,7 @@ async function setMode(
   const current = await getObject(connection.client, POLICIES, place);
   if (textAt(current, 'spec', 'mode') === mode) {
     terminal.write(`${title} is already in "${mode}" mode.\n`);
+    await waitInForce(context, connection, place, options);
     return EXIT_OK;
   }
   if (dryRun !== 'client') {
@@ -36,5 +39,6 @@ async function setMode(
       ? `Successfully set ${title} to "${mode}" mode.\n`
       : `Would set ${title} to "${mode}" mode.\n`,
   );
+  if (dryRun === 'none') await waitInForce(context, connection, place, options);
   return EXIT_OK;
 }

@@ -26,6 +26,8 @@ import { PluginError, UsageError } from '../plugin-error.ts';
 
 const POLL_MS = 500;
 const WAIT_MS = 30_000;
+/** A promotion takes less where all is well. */
+const QUIET_MS = 2_000;
 
 interface Promotion {
   readonly mode: PolicyMode;
@@ -120,17 +122,18 @@ async function promoteOne(
   }
   terminal.write(`Promoted ${title} to WorkloadPolicy in "${mode}" mode.\n`);
   if (waitMs === 0) return;
-  await waitForPolicy(connection, name, waitMs, signal);
+  await waitForPolicy(connection, name, { waitMs, signal, note: terminal.note });
   terminal.write(`${named('WorkloadPolicy', place)} has been created.\n`);
 }
 
 async function waitForPolicy(
   connection: Connection,
   name: string,
-  waitMs: number,
-  signal: AbortSignal,
+  { waitMs, signal, note }: { waitMs: number; signal: AbortSignal; note: (line: string) => void },
 ): Promise<void> {
-  const end = performance.now() + waitMs;
+  const start = performance.now();
+  const end = start + waitMs;
+  let isTold = false;
   for (;;) {
     if ((await promotedPolicy(connection, name)) !== undefined) return;
     const proposal = await findObject(connection.client, PROPOSALS, {
@@ -148,6 +151,10 @@ async function waitForPolicy(
         'policy promotion did not complete successfully: no WorkloadPolicy was made in time',
         'the label is set, and the controller will see it; is it running? kubectl runtime-enforcer doctor',
       );
+    }
+    if (!isTold && performance.now() > start + QUIET_MS) {
+      note(`Waiting: the controller has not made WorkloadPolicy ${quote(name)} yet.`);
+      isTold = true;
     }
     await sleep(POLL_MS, undefined, { signal });
   }

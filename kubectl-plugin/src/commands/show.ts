@@ -59,9 +59,8 @@ function describePolicy(terminal: Terminal, { metadata, spec, status }: Workload
   line(`Name:        ${metadata.name}`);
   line(`Namespace:   ${metadata.namespace}`);
   line(`Mode:        ${spec.mode}`);
-  line(
-    `Unlisted containers: ${spec.unlistedContainers === 'allow' ? 'may start anything' : 'may start nothing'}`,
-  );
+  const others = spec.unlistedContainers === 'allow' ? 'anything' : 'nothing';
+  line(`Others:      containers that are not named here may start ${others}`);
   if (spec.binding.autoBind) line('Auto-bind:   new pods of the workload get the label');
   if (status === undefined) line('Status:      none yet');
   else {

@@ -1,4 +1,4 @@
-import { objectKey } from '@runtime-enforcer/kube/kube-object';
+import { type KubeObject, objectKey } from '@runtime-enforcer/kube/kube-object';
 import { isReady, nodeOf } from '../cluster/components.ts';
 import { listAt, textAt } from '../output/json-field.ts';
 import type { ClusterFacts } from './facts.ts';
@@ -11,7 +11,7 @@ const CONTAINERD = /^containerd:\/\/v?(\d+)\.(\d+)/;
 const VALIDATOR_SINCE = [2, 2] as const;
 
 /** Every node has an agent that is ready. */
-export function checkAgents({ agents, nodes }: ClusterFacts): readonly Finding[] {
+export function checkAgents({ agents, nodes, agentMetrics }: ClusterFacts): readonly Finding[] {
   if (!agents.ok) return [];
   const base = { check: 'agents', severity: 'error' } as const;
   if (agents.value.length === 0) {
@@ -19,12 +19,20 @@ export function checkAgents({ agents, nodes }: ClusterFacts): readonly Finding[]
   }
   const findings: Finding[] = agents.value
     .filter((agent) => !isReady(agent))
-    .map((agent) => ({
-      ...base,
-      subject: `agent ${objectKey(agent)} on node ${nodeOf(agent)}`,
-      message: `it is not ready (${reasonOf(agent)})`,
-      repair: logsOf(agent),
-    }));
+    .map((agent) => {
+      const subject = `agent ${objectKey(agent)} on node ${nodeOf(agent)}`;
+      const metrics = agentMetrics.get(objectKey(agent));
+      return metrics?.ok === true && isReleased(samplesOf(metrics.value))
+        ? {
+            ...{
+              ...base,
+              subject,
+              message: 'somebody has taken all enforcement off the node (agent release)',
+            },
+            repair: `${execIn(agent)} resume`,
+          }
+        : { ...base, subject, message: `it is not ready (${reasonOf(agent)})`, repair: logsOf(agent) };
+    });
   const covered = new Set(agents.value.map(nodeOf));
   for (const node of nodes.ok ? nodes.value : []) {
     const { name } = node.metadata;
@@ -39,12 +47,25 @@ export function checkAgents({ agents, nodes }: ClusterFacts): readonly Finding[]
   return findings;
 }
 
+/** Somebody wants it so, until it is resumed. */
+function isReleased(samples: readonly Sample[]): boolean {
+  return samples.some(
+    ({ name, labels, value }) =>
+      name === 'runtime_enforcer_role' && labels.get('role') === 'released' && value === 1,
+  );
+}
+
+/** The beginning of a command of the agent's own. */
+function execIn({ metadata }: KubeObject): string {
+  return `kubectl exec -n ${metadata.namespace ?? ''} ${metadata.name} -- agent`;
+}
+
 /** What the ready agents say about themselves. */
 export function checkAgentMetrics({ agents, agentMetrics }: ClusterFacts): readonly Finding[] {
   const pods = agents.ok ? agents.value : [];
   return pods.flatMap((agent): readonly Finding[] => {
     const metrics = agentMetrics.get(objectKey(agent));
-    if (metrics === undefined) return [];
+    if (metrics === undefined || !isReady(agent)) return [];
     const subject = `agent on node ${nodeOf(agent)}`;
     if (!metrics.ok) {
       const message = `its metrics cannot be read (${metrics.why})`;
@@ -57,7 +78,7 @@ export function checkAgentMetrics({ agents, agentMetrics }: ClusterFacts): reado
       .find(({ name }) => name === 'runtime_enforcer_override_info')
       ?.labels.get('override');
     const check = 'agent-metrics';
-    const exec = `kubectl exec -n ${agent.metadata.namespace ?? ''} ${agent.metadata.name} -- agent`;
+    const exec = execIn(agent);
     return [
       ...(value('attached') === 0
         ? [
@@ -66,7 +87,7 @@ export function checkAgentMetrics({ agents, agentMetrics }: ClusterFacts): reado
               severity: 'error',
               subject,
               message: 'somebody took the program off the kernel',
-              repair: logsOf(agent),
+              repair: `kubectl delete pod -n ${agent.metadata.namespace ?? ''} ${agent.metadata.name}`,
             } as const,
           ]
         : []),
@@ -77,7 +98,7 @@ export function checkAgentMetrics({ agents, agentMetrics }: ClusterFacts): reado
               severity: 'error',
               subject,
               message: 'it is not connected to the container runtime',
-              repair: logsOf(agent),
+              repair: `${exec} check`,
             } as const,
           ]
         : []),
@@ -131,7 +152,7 @@ function missed(samples: readonly Sample[], subject: string, repair: string): Fi
   return { check: 'agent-metrics', severity: 'warning', subject, message, repair };
 }
 
-function reasonOf(pod: Parameters<typeof nodeOf>[0]): string {
+function reasonOf(pod: KubeObject): string {
   const waiting = listAt(pod, 'status', 'containerStatuses')
     .map(
       (status) =>

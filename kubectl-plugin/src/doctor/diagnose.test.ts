@@ -1,5 +1,7 @@
 import { createAuthority } from '@runtime-enforcer/certs/authority';
+import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { describe, expect, it } from 'vitest';
+import { WORKLOADS } from '../cluster/workloads.ts';
 import { diagnose } from './diagnose.ts';
 import type { ClusterFacts } from './facts.ts';
 import type { Known } from './finding.ts';
@@ -39,6 +41,7 @@ const METRICS = [
   'runtime_enforcer_degraded 0',
   'runtime_enforcer_recursion_misses_total 0',
   'runtime_enforcer_override_info{override="none"} 1',
+  'runtime_enforcer_role{role="owner"} 1',
   'runtime_enforcer_nri_connected 1',
   'runtime_enforcer_attached 1',
 ].join('\n');
@@ -56,6 +59,7 @@ async function healthy(): Promise<ClusterFacts> {
     agentMetrics: new Map([['runtime-enforcer/agent-1', known(METRICS)]]),
     secrets: known([]),
     policies: known([]),
+    unreadablePolicies: new Map(),
     proposals: known([]),
     pods: known([]),
     workloads: known([]),
@@ -106,11 +110,29 @@ describe('diagnose', () => {
     ['a runtime that does not ask', metrics('nri_connected 1', 'nri_connected 0'), 'error', 'not connected'],
     ['a degraded kernel', metrics('degraded 0', 'degraded 1'), 'warning', 'lsm on 6.12'],
     ['skipped checks', metrics('misses_total 0', 'misses_total 7'), 'warning', 'skipped the program 7 times'],
+    [
+      'a node that somebody released',
+      {
+        agents: known([pod('agent-1', 'n1', { phase: 'Running' })]),
+        ...metrics('"owner"} 1', '"released"} 1'),
+      },
+      'error',
+      'taken all enforcement off the node',
+    ],
+    [
+      'an agent that waits for another to go',
+      {
+        agents: known([pod('agent-1', 'n1', { phase: 'Running' })]),
+        ...metrics('"owner"} 1', '"standby"} 1'),
+      },
+      'error',
+      'it is not ready (Running)',
+    ],
     ['an override', metrics('"none"', '"monitor"'), 'warning', 'set all its policies to monitor'],
     [
       'a fact that may not be seen',
       { secrets: { ok: false, why: 'forbidden' } },
-      'note',
+      'warning',
       'could not be looked at: forbidden',
     ],
   ])('finds %s', async (_, change, severity, message) => {
@@ -132,6 +154,57 @@ describe('diagnose', () => {
     const hooks = (ca: string) => known([webhook(ca, { reinvocationPolicy: 'Never' }), webhook(ca)]);
     expect((await findings({ webhooks: hooks('') }))[0]?.message).toContain('has no CA');
     expect((await findings({ webhooks: hooks('eA==') }))[0]?.message).toContain('not a certificate');
+  });
+
+  it.each<[string, Partial<ClusterFacts>, string]>([
+    ['one that can be promoted', {}, 'kubectl runtime-enforcer promote gone -n shop'],
+    ['none', { proposals: known([]) }, 'kubectl runtime-enforcer unbind deployment/web -n shop'],
+    [
+      'none, and no workload that binds it',
+      { proposals: known([]), workloads: known([]) },
+      'kubectl delete pod web-abc-x2x4l -n shop',
+    ],
+  ])('repairs a pod whose policy is not there by the proposal of its name: %s', async (_, more, repair) => {
+    const template = { metadata: { labels: { [POLICY_LABEL]: 'gone' } } };
+    const web = { metadata: { name: 'web', namespace: 'shop' }, spec: { template } };
+    const [deployments] = WORKLOADS;
+    if (deployments === undefined) throw new Error('there are no kinds of workloads');
+    const enforcement = { state: 'notEnforced', why: 'the policy does not exist' } as const;
+    const found = await findings({
+      proposals: known([
+        { metadata: { name: 'gone', namespace: 'other' } },
+        { metadata: { name: 'gone', namespace: 'shop' } },
+      ]),
+      workloads: known([{ resource: deployments, object: web }]),
+      pods: known([
+        {
+          ...{ namespace: 'shop', podName: 'web-abc-x2x4l', nodeName: 'n1', policyName: 'gone' },
+          ...{ workloadKind: 'Deployment', workloadName: 'web', policy: undefined, enforcement },
+        },
+      ]),
+      ...more,
+    });
+    expect(found.map((finding) => finding.repair)).toEqual([repair]);
+  });
+
+  it('tells of a policy that cannot be read, and not that it does not exist', async () => {
+    const enforcement = { state: 'notEnforced', why: 'the policy does not exist' } as const;
+    const found = await findings({
+      unreadablePolicies: new Map([['shop/web', 'WorkloadPolicy "web" cannot be read: spec.mode: "x"']]),
+      pods: known([
+        {
+          ...{ namespace: 'shop', podName: 'web-0', nodeName: 'n1', policyName: 'web', policy: undefined },
+          ...{ workloadKind: 'Pod', workloadName: 'web-0', enforcement },
+        },
+      ]),
+    });
+    expect(found).toEqual([
+      {
+        ...{ check: 'policies', severity: 'error', subject: 'WorkloadPolicy shop/web' },
+        message: 'WorkloadPolicy "web" cannot be read: spec.mode: "x"',
+        repair: 'kubectl edit workloadpolicy web -n shop',
+      },
+    ]);
   });
 
   it('puts the worst first', async () => {

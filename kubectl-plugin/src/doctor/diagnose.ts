@@ -7,7 +7,13 @@ import {
   checkControllers,
   checkCustomResources,
 } from './installation-checks.ts';
-import { checkPods, checkPolicies, checkProposals, checkWorkloadLabels } from './resource-checks.ts';
+import {
+  checkPods,
+  checkPolicies,
+  checkProposals,
+  checkReadable,
+  checkWorkloadLabels,
+} from './resource-checks.ts';
 
 const CHECKS: readonly ((facts: ClusterFacts) => readonly Finding[])[] = [
   checkCustomResources,
@@ -19,6 +25,7 @@ const CHECKS: readonly ((facts: ClusterFacts) => readonly Finding[])[] = [
   checkRuntimes,
   checkWorkloadLabels,
   checkPods,
+  checkReadable,
   checkPolicies,
   checkProposals,
 ];
@@ -40,15 +47,14 @@ const ASKED = [
 
 const RANK: Readonly<Record<Severity, number>> = { error: 0, warning: 1, note: 2 };
 
-/** What is wrong, the worst first; what could not be looked at is a note. */
+/** What is wrong, the worst first. Who could not look at something does not know that nothing is wrong there. */
 export function diagnose(facts: ClusterFacts): readonly Finding[] {
   const blind = ASKED.flatMap((name): readonly Finding[] => {
     const fact = facts[name];
     if (fact.ok) return [];
     const message = `it could not be looked at: ${fact.why}`;
-    return [
-      { check: 'permissions', severity: 'note', subject: name, message, repair: 'kubectl auth can-i --list' },
-    ];
+    const repair = 'kubectl auth can-i --list';
+    return [{ check: 'permissions', severity: 'warning', subject: name, message, repair }];
   });
   return [...CHECKS.flatMap((check) => check(facts)), ...blind].toSorted(
     (one, other) => RANK[one.severity] - RANK[other.severity],

@@ -18,6 +18,8 @@ export interface ClusterFacts {
   /** TLS secrets of the product. */
   readonly secrets: Known<readonly KubeObject[]>;
   readonly policies: Known<readonly WorkloadPolicy[]>;
+  /** By `namespace/name`: why a policy that is there cannot be read. */
+  readonly unreadablePolicies: ReadonlyMap<string, string>;
   readonly proposals: Known<readonly KubeObject[]>;
   readonly pods: Known<readonly PodProtection[]>;
   readonly workloads: Known<readonly { readonly resource: WorkloadResource; readonly object: KubeObject }[]>;

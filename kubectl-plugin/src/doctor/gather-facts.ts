@@ -25,6 +25,8 @@ const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 const SECRETS: Resource = { group: '', version: 'v1', plural: 'secrets' };
 const METRICS_PORT = 'metrics';
 const METRICS_TIMEOUT_MS = 5_000;
+/** An agent's are a hundredth of it. */
+const MAX_METRICS_BYTES = 4 * 1024 * 1024;
 /** How many agents are asked at once. */
 const PARALLEL_AGENTS = 16;
 
@@ -54,7 +56,8 @@ export async function gatherFacts({ client }: Connection, now: Date): Promise<Cl
     list(PODS, POLICY_LABEL),
     known(async () => await listWorkloads(client)),
   ]);
-  const policies = mapKnown(policyObjects, readable);
+  const unreadablePolicies = new Map<string, string>();
+  const policies = mapKnown(policyObjects, (objects) => readable(objects, unreadablePolicies));
   const agentNodes = agents.ok ? new Set(agents.value.filter(isReady).map(nodeOf)) : undefined;
   const byName = new Map(
     (policies.ok ? policies.value : []).map((policy) => [
@@ -70,9 +73,10 @@ export async function gatherFacts({ client }: Connection, now: Date): Promise<Cl
     agents,
     controllers: ofComponent('controller'),
     nodes,
-    agentMetrics: await metricsOf(client, agents.ok ? agents.value.filter(isReady) : []),
+    agentMetrics: await metricsOf(client, agents.ok ? agents.value.filter(isRunning) : []),
     secrets,
     policies,
+    unreadablePolicies,
     proposals,
     pods: mapKnown(labelled, (pods) => podProtections({ pods, policies: byName, agentNodes })),
     workloads,
@@ -107,18 +111,45 @@ async function metricsOf(
       }
       const target = encodeURIComponent(`${name}:${numberAt(port, 'containerPort') ?? 0}`);
       const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${target}/proxy/metrics`;
-      metrics.set(objectKey(agent), await known(async () => await readText(client, path)));
+      metrics.set(objectKey(agent), await answered(async () => await readText(client, path)));
     }
   };
   await Promise.all(Array.from({ length: PARALLEL_AGENTS }, worker));
   return metrics;
 }
 
+/** What it says is an agent's: it may be endless, in time and in length. */
 async function readText(client: ApiClient, path: string): Promise<string> {
-  const body = await client.stream({ path, timeoutMs: METRICS_TIMEOUT_MS });
+  const body = await client.stream({ path, signal: AbortSignal.timeout(METRICS_TIMEOUT_MS) });
   const chunks: Buffer[] = [];
-  for await (const chunk of body) chunks.push(chunk as Buffer);
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_METRICS_BYTES) throw new Error(`they are longer than ${MAX_METRICS_BYTES} bytes`);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString();
+}
+
+/** What one agent answers: that it does not is no reason to say nothing of the others. */
+async function answered(work: () => Promise<string>): Promise<Known<string>> {
+  try {
+    return { ok: true, value: await work() };
+  } catch (error) {
+    if (error instanceof Error && error.name === 'TimeoutError')
+      return { ok: false, why: `no whole answer within ${METRICS_TIMEOUT_MS} ms` };
+    return {
+      ok: false,
+      why:
+        reportError(error)
+          .text.split('\n')[0]
+          ?.replace(/^error: /, '') ?? '',
+    };
+  }
+}
+
+function isRunning(pod: KubeObject): boolean {
+  return textAt(pod, 'status', 'phase') === 'Running';
 }
 
 /** Of a kind that the server does not know there is nothing; the check of the custom resources says why. */
@@ -131,11 +162,16 @@ async function unlessMissing(work: () => Promise<readonly KubeObject[]>): Promis
   }
 }
 
-function readable(objects: readonly KubeObject[]): readonly WorkloadPolicy[] {
+/** @param unreadable gets the rest, with the reason */
+function readable(
+  objects: readonly KubeObject[],
+  unreadable: Map<string, string>,
+): readonly WorkloadPolicy[] {
   return objects.flatMap((object) => {
     try {
       return [policyOf(object)];
-    } catch {
+    } catch (error) {
+      unreadable.set(objectKey(object), error instanceof Error ? error.message : String(error));
       return [];
     }
   });

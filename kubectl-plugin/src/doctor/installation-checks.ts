@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { VERSION, WORKLOAD_POLICY_PLURAL, WORKLOAD_POLICY_PROPOSAL_PLURAL } from '@runtime-enforcer/api/keys';
 import { type KubeObject, objectKey } from '@runtime-enforcer/kube/kube-object';
-import { isReady } from '../cluster/components.ts';
+import { COMPONENT_LABEL, isReady } from '../cluster/components.ts';
 import { fieldOf, listAt, textAt } from '../output/json-field.ts';
 import type { ClusterFacts } from './facts.ts';
 import { type Finding, INSTALL_COMMAND } from './finding.ts';
@@ -80,22 +80,25 @@ export function checkAdmission({ webhooks, admissionPolicies }: ClusterFacts): r
 
 /** Certificates live long enough that nobody is surprised. */
 export function checkCertificates({ webhooks, secrets, nowMs }: ClusterFacts): readonly Finding[] {
-  const certificates: { readonly subject: string; readonly pem: string }[] = [];
+  const certificates: { readonly subject: string; readonly pem: string; readonly repair: string }[] = [];
   for (const configuration of webhooks.ok ? webhooks.value : []) {
     for (const webhook of listAt(configuration, 'webhooks')) {
       const subject = `CA of ${kindOf(configuration)} ${configuration.metadata.name}`;
-      certificates.push({ subject, pem: decoded(textAt(webhook, 'clientConfig', 'caBundle')) });
+      const pem = decoded(textAt(webhook, 'clientConfig', 'caBundle'));
+      certificates.push({ subject, pem, repair: INSTALL_COMMAND });
     }
   }
   for (const secret of secrets.ok ? secrets.value : []) {
     const pem = decoded(textAt(secret, 'data', 'tls.crt'));
-    certificates.push({ subject: `Secret ${objectKey(secret)}`, pem });
+    // The controller fills these secrets and looks at them every half minute: one that does not is started again.
+    const repair = `kubectl rollout restart deployment -n ${secret.metadata.namespace ?? ''} -l ${COMPONENT_LABEL}=controller`;
+    certificates.push({ subject: `Secret ${objectKey(secret)}`, pem, repair });
   }
   const seen = new Set<string>();
-  return certificates.flatMap(({ subject, pem }): readonly Finding[] => {
+  return certificates.flatMap(({ subject, pem, repair }): readonly Finding[] => {
     if (pem === '' || seen.has(subject)) return [];
     seen.add(subject);
-    const base = { check: 'certificates', subject, repair: INSTALL_COMMAND } as const;
+    const base = { check: 'certificates', subject, repair } as const;
     let endsAtMs: number;
     try {
       endsAtMs = new X509Certificate(pem).validToDate.getTime();

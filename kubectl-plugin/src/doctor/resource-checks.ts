@@ -3,29 +3,55 @@ import { PROMOTION_FAILED_CONDITION } from '@runtime-enforcer/api/promotion';
 import { objectKey } from '@runtime-enforcer/kube/kube-object';
 import { templatePolicy } from '../cluster/workloads.ts';
 import { labelsOf, listAt, textAt } from '../output/json-field.ts';
+import type { PodProtection } from '../pod-protection.ts';
 import type { ClusterFacts } from './facts.ts';
 import type { Finding } from './finding.ts';
 
 const SHOWN_NODES = 3;
 
 /** Pods that name a policy and are not enforced. */
-export function checkPods({ pods }: ClusterFacts): readonly Finding[] {
-  return (pods.ok ? pods.value : []).flatMap(
-    ({ namespace, podName, policyName, policy, enforcement }): readonly Finding[] => {
-      if (enforcement.state !== 'notEnforced') return [];
-      const base = {
-        check: 'unbound-pods',
-        severity: 'error',
-        subject: `Pod ${namespace}/${podName}`,
-        message: `it names policy "${policyName}" and is not enforced: ${enforcement.why}`,
-      } as const;
-      const repair =
-        policy === undefined
-          ? `kubectl runtime-enforcer proposal list -n ${namespace}`
-          : `kubectl runtime-enforcer policy show ${policyName} -n ${namespace}`;
-      return [{ ...base, repair }];
-    },
+export function checkPods(facts: ClusterFacts): readonly Finding[] {
+  const { pods, unreadablePolicies } = facts;
+  return (pods.ok ? pods.value : []).flatMap((pod): readonly Finding[] => {
+    const { namespace, podName, policyName, policy, enforcement } = pod;
+    // What can be said of a policy that cannot be read is said of the policy.
+    if (enforcement.state !== 'notEnforced' || unreadablePolicies.has(`${namespace}/${policyName}`))
+      return [];
+    const subject = `Pod ${namespace}/${podName}`;
+    const message = `it names policy "${policyName}" and is not enforced: ${enforcement.why}`;
+    const repair =
+      policy === undefined
+        ? repairWithoutPolicy(pod, facts)
+        : `kubectl runtime-enforcer policy show ${policyName} -n ${namespace}`;
+    return [{ check: 'unbound-pods', severity: 'error', subject, message, repair }];
+  });
+}
+
+/** The policy comes from the proposal of its name, or the pod is made to name none. */
+function repairWithoutPolicy(pod: PodProtection, { proposals, workloads }: ClusterFacts): string {
+  const { namespace, podName, policyName, workloadKind, workloadName } = pod;
+  const isProposed = (proposals.ok ? proposals.value : []).some(
+    ({ metadata }) => metadata.namespace === namespace && metadata.name === policyName,
   );
+  if (isProposed) return `kubectl runtime-enforcer promote ${policyName} -n ${namespace}`;
+  const maker = (workloads.ok ? workloads.value : []).find(
+    ({ resource, object }) =>
+      resource.kind === workloadKind &&
+      object.metadata.name === workloadName &&
+      object.metadata.namespace === namespace,
+  );
+  return maker !== undefined && templatePolicy(maker.object, maker.resource) !== undefined
+    ? `kubectl runtime-enforcer unbind ${maker.resource.singular}/${workloadName} -n ${namespace}`
+    : `kubectl delete pod ${podName} -n ${namespace}`;
+}
+
+/** Policies that the server has taken and nobody here can read: written for another version. */
+export function checkReadable({ unreadablePolicies }: ClusterFacts): readonly Finding[] {
+  return [...unreadablePolicies].map(([key, message]) => {
+    const [namespace = '', name = ''] = key.split('/');
+    const repair = `kubectl edit workloadpolicy ${name} -n ${namespace}`;
+    return { check: 'policies', severity: 'error', subject: `WorkloadPolicy ${key}`, message, repair };
+  });
 }
 
 /** Labels that stand on a workload and not on its pods, where they do nothing. */

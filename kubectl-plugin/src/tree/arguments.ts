@@ -11,7 +11,7 @@ const VERBOSITY = /^(?:-v=?|--v=)(\d{1,2})$/;
  * and the version otherwise, and `help policy list`.
  */
 export function normalizeArguments(args: readonly string[], root: CommandSpec): string[] {
-  const switches = switchNames(root);
+  const switches = switchNames(args, root);
   const result: string[] = [];
   const asked = askedHelp(args, root);
   if (asked !== undefined) return [...asked, '--help'];
@@ -45,18 +45,25 @@ function switchOf(name: string, isOn: boolean, switches: ReadonlySet<string>): s
   return switches.has(opposite) ? [opposite] : [];
 }
 
-/** The long names of all options that take no value. */
-function switchNames(root: CommandSpec): ReadonlySet<string> {
+/** Whether a word is one of kubectl's flags, and the next word its value. */
+function takesValue(word: string): boolean {
+  return KUBE_FLAGS.some(({ flags }) => flags.includes('<') && flags.split(/[ ,]+/).includes(word));
+}
+
+/** The long names of the options that take no value, of the command that the words without a dash lead to. */
+function switchNames(args: readonly string[], root: CommandSpec): ReadonlySet<string> {
   const names = new Set<string>();
   const add = (flags: string): void => {
     const name = /--[a-z-]+/.exec(flags)?.[0];
     if (name !== undefined && !/[<[]/.test(flags)) names.add(name);
   };
-  const visit = ({ options = [], subcommands = [] }: CommandSpec): void => {
-    for (const { flags } of options) add(flags);
-    for (const command of subcommands) visit(command);
-  };
   for (const { flags } of KUBE_FLAGS) add(flags);
-  visit(root);
+  let command = root;
+  for (const [index, arg] of args.entries()) {
+    const next = command.subcommands?.find(({ name }) => name === arg);
+    if (next === undefined || takesValue(args[index - 1] ?? '')) continue;
+    command = next;
+    for (const { flags } of command.options ?? []) add(flags);
+  }
   return names;
 }

@@ -20,6 +20,11 @@ const ADD_CONTAINER: OptionSpec = {
   help: 'the container may be one that the policy does not name yet',
 };
 
+const WAIT: readonly OptionSpec[] = [
+  { flags: '--wait', help: 'wait until the change is in force on all nodes' },
+  { flags: '--timeout <time>', help: 'how long to wait (default 1m)' },
+];
+
 export const POLICY_COMMANDS: CommandSpec = {
   name: 'policy',
   summary: 'Look at policies and change them',
@@ -57,15 +62,18 @@ export const POLICY_COMMANDS: CommandSpec = {
       name: 'protect',
       summary: 'Deny what is not on the list, from now on',
       operands: [POLICY],
-      options: [DRY_RUN],
-      examples: [['policy protect deploy-web', 'no pod has to restart for it']],
+      options: [DRY_RUN, ...WAIT],
+      examples: [
+        ['policy protect deploy-web', 'no pod has to restart for it'],
+        ['policy protect deploy-web --wait', 'only go on when every node denies'],
+      ],
       load: async () => (await import('../commands/policy-mode.ts')).protectPolicy,
     },
     {
       name: 'monitor',
       summary: 'Only report what is not on the list, from now on',
       operands: [POLICY],
-      options: [DRY_RUN],
+      options: [DRY_RUN, ...WAIT],
       examples: [['policy monitor deploy-web', 'nothing is denied any more']],
       load: async () => (await import('../commands/policy-mode.ts')).monitorPolicy,
     },
@@ -79,6 +87,7 @@ export const POLICY_COMMANDS: CommandSpec = {
         { flags: '--from-violations', help: 'allow all that now stands in the violations of the policy' },
         ADD_CONTAINER,
         DRY_RUN,
+        ...WAIT,
       ],
       examples: [
         ['policy allow deploy-web nginx /usr/bin/ps', 'one more path'],
@@ -91,7 +100,7 @@ export const POLICY_COMMANDS: CommandSpec = {
       name: 'deny',
       summary: 'Take executables from the list of a container',
       operands: [POLICY, CONTAINER, { ...EXECUTABLE, completes: 'allowedPaths' }],
-      options: [DRY_RUN],
+      options: [DRY_RUN, ...WAIT],
       examples: [['policy deny deploy-web nginx /bin/sh', 'no shell any more']],
       load: async () => (await import('../commands/policy-executables.ts')).denyExecutables,
     },
