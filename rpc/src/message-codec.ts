@@ -12,18 +12,28 @@ const TO_OBJECT = { defaults: true, arrays: true, objects: true, longs: BigInt }
 
 let root: protobuf.Root | undefined;
 
+export interface CodecOptions {
+  /** What is written is as the wire has it, with no number that is a bigint: it need not be copied before. */
+  readonly isExact?: boolean;
+}
+
 /**
  * The codec of a message type in its plain form: 64-bit numbers may be given as number or bigint and are read as
  * bigint, enums are numbers, what was not sent has its default, an absent message is null.
  *
  * @param name full name of the message type
  */
-export function messageCodec<T extends object>(name: string): MessageCodec<T> {
+export function messageCodec<T extends object>(
+  name: string,
+  { isExact = false }: CodecOptions = {},
+): MessageCodec<T> {
   let known: protobuf.Type | undefined;
   const type = (): protobuf.Type => (known ??= lookupType(name));
   return {
     encode(value) {
-      const bytes = type().encode(type().fromObject(value)).finish();
+      const bytes = type()
+        .encode(isExact ? value : type().fromObject(value))
+        .finish();
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     },
     decode(bytes) {
@@ -49,8 +59,9 @@ export function mappedCodec<Plain extends object, T>(
   name: string,
   toPlain: (value: T) => Plain,
   fromPlain: (plain: Plain) => T,
+  options: CodecOptions = {},
 ): MessageCodec<T> {
-  const plain = messageCodec<Plain>(name);
+  const plain = messageCodec<Plain>(name, options);
   return {
     encode: (value) => plain.encode(toPlain(value)),
     decode: (bytes) => fromPlain(plain.decode(bytes)),

@@ -71,7 +71,7 @@ const MESSAGE = 'runtimeenforcer.agent.v1.Report';
 const POLICIES_FIELD = 2;
 const ENTRY_FIELD = 3;
 
-const codec = mappedCodec(MESSAGE, reportToWire, reportFromWire);
+const codec = mappedCodec(MESSAGE, reportToWire, reportFromWire, { isExact: true });
 const policiesCodec = mappedCodec(
   'runtimeenforcer.agent.v1.PolicyPage',
   policyPageToWire,

@@ -32,7 +32,7 @@ export function createPolicyRevisions(
 ): PolicyRevisions {
   // By sequence: what changes is put last.
   const revisions = new Map<string, Revision>();
-  let removed = 0;
+  let removedCount = 0;
   // Never 0: a reader that knows of no policy is told from one that has heard nothing yet.
   let sequence = 1;
   /** Of the newest removal that has been forgotten. */
@@ -40,17 +40,17 @@ export function createPolicyRevisions(
 
   const revise = (key: string, policy: ReportedPolicy | undefined, state?: PolicyState): void => {
     const known = revisions.get(key);
-    if (known !== undefined && known.policy === undefined) removed--;
-    if (policy === undefined) removed++;
+    if (known !== undefined && known.policy === undefined) removedCount--;
+    if (policy === undefined) removedCount++;
     revisions.delete(key);
     revisions.set(key, { sequence: ++sequence, policy, state });
   };
   const forgetRemoved = (): void => {
     for (const [key, revision] of revisions) {
-      if (removed <= maxRemoved) return;
+      if (removedCount <= maxRemoved) return;
       if (revision.policy !== undefined) continue;
       revisions.delete(key);
-      removed--;
+      removedCount--;
       forgotten = revision.sequence;
     }
   };
@@ -74,7 +74,7 @@ export function createPolicyRevisions(
         else revise(key, policy, state);
       }
       // All that there are stand here now, so that more can only be those that are gone.
-      if (revisions.size - removed > now.size) {
+      if (revisions.size - removedCount > now.size) {
         const gone = Array.from(revisions).filter(
           ([key, { policy }]) => policy !== undefined && !now.has(key),
         );
@@ -89,13 +89,23 @@ export function createPolicyRevisions(
       // A reader in the middle of the first listing goes on with it; removals it missed did not concern it.
       const resync = after === 0;
       if (!resync && after === sequence) return undefined;
-      const { page, full: more } = fillPage(changedBehind(after, resync), (entry) => entry);
-      const last = more ? page.at(-1)?.[1].sequence : undefined;
+      // What stands in the page, and nothing of what it was made of.
+      const { page, full: more } = fillPage(
+        changedBehind(after, resync),
+        ([key, { policy, sequence: at }]) => [key, policy, at] as const,
+      );
+      const policies = new Map<string, ReportedPolicy>();
+      const removed: string[] = [];
+      for (const [key, policy] of page) {
+        if (policy === undefined) removed.push(key);
+        else policies.set(key, policy);
+      }
+      const last = more ? page.at(-1)?.[2] : undefined;
       return {
         cursor: { incarnation, sequence: last ?? sequence },
         resync,
-        policies: new Map(page.flatMap(([key, { policy }]) => (policy === undefined ? [] : [[key, policy]]))),
-        removed: page.filter(([, { policy }]) => policy === undefined).map(([key]) => key),
+        policies,
+        removed,
         more,
       };
     },
