@@ -108,15 +108,18 @@ export type NodeStatus = Pick<
  * Counts the nodes, names those that are not ready as far as there is room, by name, and keeps since when each has its code.
  * @param verdicts one per node
  * @param now RFC 3339
+ * @param readyNodes further nodes, all of them ready
  */
 export function nodeStatus(
   verdicts: readonly NamedVerdict[],
   before: Pick<WorkloadPolicyStatus, 'nodesWithIssues' | 'nodesTransitioning'> | undefined,
   now: string,
+  readyNodes = 0,
 ): NodeStatus {
+  const totalNodes = verdicts.length + readyNodes;
   const transitioning = verdicts.filter(({ code }) => code === 'Transitioning');
   const failed = verdicts.filter(({ code }) => code === 'Failed' || code === 'Missing');
-  const successfulNodes = verdicts.length - transitioning.length - failed.length;
+  const successfulNodes = totalNodes - transitioning.length - failed.length;
   const known = new Map<string, NodeIssue>(before?.nodesWithIssues);
   for (const { nodeName, ...issue } of before?.nodesTransitioning ?? []) known.set(nodeName, issue);
   const issueOf = ({ nodeName, code, message }: NamedVerdict): NodeIssue => {
@@ -124,7 +127,7 @@ export function nodeStatus(
     return { code, message, since: (last?.code === code ? last.since : undefined) ?? now };
   };
   return {
-    totalNodes: verdicts.length,
+    totalNodes,
     successfulNodes,
     failedNodes: failed.length,
     transitioningNodes: transitioning.length,
@@ -141,7 +144,7 @@ export function nodeStatus(
         ? []
         : [{ nodeName: MORE_NODES, code: 'Transitioning' } as const]),
     ],
-    phase: phaseOf(verdicts.length, failed.length, transitioning.length),
+    phase: phaseOf(totalNodes, failed.length, transitioning.length),
   };
 }
 

@@ -95,6 +95,16 @@ describe('nodeStatus', () => {
     );
   });
 
+  it('comes to the same where nodes that are ready are only counted', () => {
+    fc.assert(
+      fc.property(verdicts, (all) => {
+        const others = all.filter(({ code }) => code !== 'Ready');
+        const counted = { verdicts: others, readyNodes: all.length - others.length };
+        expect(policyStatus(input(counted))).toEqual(policyStatus(input({ verdicts: all })));
+      }),
+    );
+  });
+
   it.each([
     [[], 'Transitioning'],
     [['Ready'], 'Ready'],

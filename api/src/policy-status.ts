@@ -29,6 +29,8 @@ export interface StatusInput {
   readonly generation: number | undefined;
   readonly before: WorkloadPolicyStatus;
   readonly verdicts: readonly NamedVerdict[];
+  /** Nodes that are ready and have no verdict of their own. */
+  readonly readyNodes?: number;
   /** Nodes on which enforcement is weaker than it should be, and why. */
   readonly weaknesses: ReadonlyMap<string, string>;
   readonly batches: readonly JournalBatch[];
@@ -49,7 +51,7 @@ export interface StatusOutcome {
 /** The status that a policy should have: nodes, violations merged, what is allowed by now cleared, acknowledgements. */
 export function policyStatus(input: StatusInput): StatusOutcome {
   const { spec, generation, before, requests, now } = input;
-  const nodes = nodeStatus(input.verdicts, before, now);
+  const nodes = nodeStatus(input.verdicts, before, now, input.readyNodes);
   const merged = mergeJournals(before, input.batches);
   const active = merged.violations.filter((record) => !isAllowedNow(record, spec));
   const acknowledged = acknowledge({ ...before, violations: active }, requests, now);

@@ -20,8 +20,7 @@ export interface AgentFleet {
   stop(): Promise<void>;
   /** Resolved when the pods of agents are known. */
   readonly synced: Promise<void>;
-  /** By node: the agent that speaks for it. */
-  nodes(): ReadonlyMap<string, AgentStream | undefined>;
+  nodes(): FleetNodes;
   /** What agents say, or said before they fell silent, of a policy; by their pods. */
   reportsOf(policy: string): ReadonlyMap<AgentPod, PolicyFacts>;
   /** Why nothing is known of a node. */
@@ -31,6 +30,14 @@ export interface AgentFleet {
   /** Tells every agent what is stored by now. */
   acknowledge(): Promise<void>;
   counts(): Readonly<Record<AgentState, number>>;
+}
+
+/** The nodes, and which agent speaks for each. */
+export interface FleetNodes {
+  readonly byName: ReadonlyMap<string, AgentStream | undefined>;
+  /** Nodes that are known and enforce what they are told: nearly all, so that nothing but a policy's state is asked of them. */
+  readonly inOrder: readonly { readonly nodeName: string; readonly pod: AgentPod }[];
+  readonly others: readonly { readonly nodeName: string; readonly agent: AgentStream | undefined }[];
 }
 
 export type AgentState = 'reporting' | 'silent';
@@ -58,7 +65,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   /** Streams that wait for their start, and those whose first answer is waited for. */
   const queued = new Set<AgentStream>();
   const asked = new Map<AgentStream, NodeJS.Timeout>();
-  let byNode: Map<string, AgentStream | undefined> | undefined;
+  let known: FleetNodes | undefined;
   const reports = policyReports();
 
   const watch = reflector({
@@ -95,7 +102,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
   }
 
   function changed(policies: Iterable<string> | 'all'): void {
-    if (policies === 'all') byNode = undefined;
+    if (policies === 'all') known = undefined;
     onChange(policies);
   }
 
@@ -141,6 +148,17 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
     return found;
   }
 
+  function nodes(): FleetNodes {
+    const byName = speakers();
+    const inOrder: { nodeName: string; pod: AgentPod }[] = [];
+    const others: { nodeName: string; agent: AgentStream | undefined }[] = [];
+    for (const [nodeName, agent] of byName) {
+      if (agent?.isInOrder() === true) inOrder.push({ nodeName, pod: agent.pod });
+      else others.push({ nodeName, agent });
+    }
+    return { byName, inOrder, others };
+  }
+
   return {
     start: () => watch.start(),
     async stop() {
@@ -149,7 +167,7 @@ export function agentFleet(options: AgentFleetOptions): AgentFleet {
       await Promise.all(ending);
     },
     synced: watch.synced,
-    nodes: () => (byNode ??= speakers()),
+    nodes: () => (known ??= nodes()),
     reportsOf: (policy) => reports.of(policy),
     silence: (agent) => agent?.silence() ?? silentWithoutAgent(connect !== undefined),
     isSettled: () => queued.size === 0 && asked.size === 0,

@@ -42,7 +42,9 @@ export interface AgentStream {
   stop(): Promise<void>;
   /** Whether the node is known: all its policies have come, and its connection is not lost for long. */
   isReporting(): boolean;
-  /** Why it is not, in words that stay the same as long as the reason does. */
+  /** Whether it is reporting a node that enforces all that it is told, as well as nodes can. */
+  isInOrder(): boolean;
+  /** Why it is not reporting, in words that stay the same as long as the reason does. */
   silence(): string;
   /** Whether it was found not to answer. */
   hasFailed(): boolean;
@@ -94,6 +96,10 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
   /** An agent of another node must not speak for this one. */
   const isImpostor = (): boolean => node !== undefined && node.nodeName !== nodeName;
   const isReporting = (): boolean => isListed && node !== undefined && !isLost && !isImpostor();
+
+  function isInOrder(): boolean {
+    return isReporting() && node?.attached === true && node.override === 'none' && node.degraded === '';
+  }
 
   function silence(): string {
     if (isImpostor()) return `the agent ${pod.name} says that it is on another node`;
@@ -227,6 +233,7 @@ export function agentStream(options: AgentStreamOptions): AgentStream {
       reports.forget(pod);
     },
     isReporting,
+    isInOrder,
     hasFailed: () => trouble !== undefined || isImpostor(),
     silence,
     get node() {

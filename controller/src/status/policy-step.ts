@@ -5,7 +5,7 @@ import {
   nodeVerdict,
   type PolicyFacts,
 } from '@runtime-enforcer/api/node-status';
-import { policyStatus, type StatusOutcome } from '@runtime-enforcer/api/policy-status';
+import { policyStatus, type StatusInput, type StatusOutcome } from '@runtime-enforcer/api/policy-status';
 import { workloadPolicyStatusObject } from '@runtime-enforcer/api/resource-object';
 import type { WorkloadPolicyStatus } from '@runtime-enforcer/api/workload-policy-status';
 import type { ApiClient } from '@runtime-enforcer/kube/api-client';
@@ -16,13 +16,13 @@ import { objectPath } from '@runtime-enforcer/kube/resource-path';
 import type { ReportedViolation } from '@runtime-enforcer/rpc/reported';
 import { WORKLOAD_POLICIES } from '@runtime-enforcer/api/resources';
 import type { AgentFleet } from './agent-fleet.ts';
-import type { AgentStream } from './agent-stream.ts';
 import { type BelievedBatch, believedBatches } from './believed-entries.ts';
 import { type KnownPolicy, knownPolicy, statusOf } from './known-policy.ts';
 import type { PodPlaces } from './pod-places.ts';
 import type { SourceQueue } from './unstored-entries.ts';
 import { journalEntry, violationBelief } from './violation-belief.ts';
 
+const IN_ORDER = { attached: true, override: 'none' };
 const NO_AGENT_MESSAGE = 'no agent runs on the node, and pods of the policy do';
 
 export interface PolicyStepContext {
@@ -155,37 +155,46 @@ function nodesOf(
   key: string,
   { spec, digest }: KnownPolicy,
   isNew: boolean,
-): { verdicts: readonly NamedVerdict[]; weaknesses: ReadonlyMap<string, string> } {
+): Pick<StatusInput, 'verdicts' | 'readyNodes' | 'weaknesses'> {
   const wanted = { mode: spec.mode, digest, isNew };
   const verdicts: NamedVerdict[] = [];
   const weaknesses = new Map<string, string>();
-  const nodes = fleet.nodes();
+  const { byName, inOrder, others } = fleet.nodes();
   const reports = fleet.reportsOf(key);
-  /** Nodes in order that say the same are judged alike, and there may be thousands of them. */
-  const judged = new Map<PolicyFacts | undefined, NodeVerdict>();
+  const add = (nodeName: string, { code, message }: NodeVerdict): void =>
+    void verdicts.push({ nodeName, code, message });
 
-  function judge(agent: AgentStream | undefined): NodeVerdict {
-    const node = agent?.isReporting() === true ? agent.node : undefined;
-    if (agent === undefined || node === undefined) {
-      return nodeVerdict(wanted, { kind: 'silent', why: fleet.silence(agent) });
+  let readyNodes = 0;
+  /** What a node is ready with: the same object is found at nearly all. */
+  let readyWith: PolicyFacts | undefined;
+  for (const { nodeName, pod } of inOrder) {
+    const policy = reports.get(pod);
+    if (policy !== undefined && policy === readyWith) {
+      readyNodes++;
+      continue;
     }
-    const policy = reports.get(agent.pod);
-    const isInOrder = node.attached && node.override === 'none';
-    const known = isInOrder ? judged.get(policy) : undefined;
-    if (known !== undefined) return known;
-    const verdict = nodeVerdict(wanted, { kind: 'reported', node, ...(policy && { policy }) });
-    if (isInOrder) judged.set(policy, verdict);
-    return verdict;
+    const verdict = nodeVerdict(wanted, { kind: 'reported', node: IN_ORDER, ...(policy && { policy }) });
+    if (verdict.code !== 'Ready') add(nodeName, verdict);
+    else {
+      readyNodes++;
+      readyWith = policy;
+    }
   }
-
-  for (const [nodeName, agent] of nodes) {
-    const { code, message } = judge(agent);
-    verdicts.push({ nodeName, code, message });
-    const degraded = agent?.node?.degraded ?? '';
-    if (degraded !== '' && code === 'Ready') weaknesses.set(nodeName, degraded);
+  for (const { nodeName, agent } of others) {
+    const node = agent?.isReporting() === true ? agent.node : undefined;
+    const policy = agent && reports.get(agent.pod);
+    const verdict = nodeVerdict(
+      wanted,
+      node === undefined
+        ? { kind: 'silent', why: fleet.silence(agent) }
+        : { kind: 'reported', node, ...(policy && { policy }) },
+    );
+    add(nodeName, verdict);
+    const degraded = node?.degraded ?? '';
+    if (degraded !== '' && verdict.code === 'Ready') weaknesses.set(nodeName, degraded);
   }
   for (const nodeName of pods.nodesOf(key)) {
-    if (!nodes.has(nodeName)) verdicts.push({ nodeName, code: 'Missing', message: NO_AGENT_MESSAGE });
+    if (!byName.has(nodeName)) add(nodeName, { code: 'Missing', message: NO_AGENT_MESSAGE });
   }
-  return { verdicts, weaknesses };
+  return { verdicts, readyNodes, weaknesses };
 }

@@ -143,7 +143,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     client,
     timings,
     onChange(policy, nodeName) {
-      if (!fleet.nodes().has(nodeName)) policyRounds.add(policy);
+      if (!fleet.nodes().byName.has(nodeName)) policyRounds.add(policy);
     },
     onTrouble: onTrouble('pods'),
   });
