@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { installCustomResources } from '../cluster/custom-resources.ts';
 import { gives, type RevocableRights, revocableRights, rightOf } from '../cluster/revocable-rights.ts';
-import { eventually } from '../runtime/eventually.ts';
+import { testsWithoutOneRight, type VisibleFunction, worksWithin } from '../cluster/visible-functions.ts';
 import { chartObjects, createAll } from './chart-objects.ts';
 import {
   CONTROLLER_ACCOUNT,
@@ -24,9 +24,7 @@ const NAMESPACE = 'shop';
 const ENDING = 'ending';
 const API_VERSION = 'runtimeenforcer.kubewarden.io/v1alpha1';
 const GROUP_PATH = `/apis/${API_VERSION}/namespaces`;
-/** How long something that works may take. */
-const WORKS_MS = 4_000;
-/** And how long a controller may take to start and to lead. */
+/** How long a controller may take to start and to lead. */
 const ELECTED_MS = 12_000;
 const LEASE = '4e873589.rancher.io';
 
@@ -118,17 +116,11 @@ const promote = async (name: string) => await propose(name, 'Deployment', { [PRO
 const policyPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicies/${name}`;
 const proposalPath = (name: string) => `${GROUP_PATH}/${NAMESPACE}/workloadpolicyproposals/${name}`;
 
-async function within(ask: () => Promise<boolean>, budgetMs = WORKS_MS): Promise<boolean> {
-  return await eventually('it works', async () => ((await ask()) ? true : undefined), budgetMs).catch(
-    () => false,
-  );
-}
-
 /** Whether a further controller, which is one of several, takes the lease that nobody holds. */
 async function isElected(): Promise<boolean> {
   const candidate = await place.start({ args: ['--leader-elect'] });
   try {
-    return await within(async () => {
+    return await worksWithin(async () => {
       const lease = await objectOf(plane.admin.client, LEASES, CONTROLLER_NAMESPACE, LEASE);
       return lease !== undefined && leaseRecordOf(lease).holder !== '';
     }, ELECTED_MS);
@@ -142,14 +134,14 @@ const fresh = () => `deploy-${++next}`;
 let ending = 0;
 
 /** What users see, by the right without which it fails. */
-const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] = [
+const FUNCTIONS: readonly VisibleFunction[] = [
   [
     'a proposal becomes a policy',
     'create workloadpolicies',
     async () => {
       const name = fresh();
       await promote(name);
-      return await within(async () => (await send('GET', policyPath(name))).status === 200);
+      return await worksWithin(async () => (await send('GET', policyPath(name))).status === 200);
     },
   ],
   [
@@ -158,7 +150,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     async () => {
       const name = fresh();
       await promote(name);
-      return await within(async () => (await send('GET', proposalPath(name))).status === 404);
+      return await worksWithin(async () => (await send('GET', proposalPath(name))).status === 404);
     },
   ],
   [
@@ -167,7 +159,9 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     async () => {
       const name = `deploy-${++next}-${'x'.repeat(60)}`;
       await promote(name);
-      return await within(async () => (await send('GET', proposalPath(name))).body['status'] !== undefined);
+      return await worksWithin(
+        async () => (await send('GET', proposalPath(name))).body['status'] !== undefined,
+      );
     },
   ],
   [
@@ -176,7 +170,9 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     async () => {
       const name = fresh();
       await policy(name);
-      return await within(async () => (await send('GET', policyPath(name))).body['status'] !== undefined);
+      return await worksWithin(
+        async () => (await send('GET', policyPath(name))).body['status'] !== undefined,
+      );
     },
   ],
   [
@@ -185,7 +181,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
     async () => {
       const name = fresh();
       await policy(name, NAMESPACE, { [`${ACKNOWLEDGE_ANNOTATION_PREFIX}1`]: 'known' });
-      return await within(async () => {
+      return await worksWithin(async () => {
         const { metadata } = (await send('GET', policyPath(name))).body as unknown as KubeObject;
         return metadata.annotations?.[`${ACKNOWLEDGE_ANNOTATION_PREFIX}1`] === undefined;
       });
@@ -221,7 +217,7 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
       const name = fresh();
       await promote(name);
       const path = `/api/v1/namespaces/${NAMESPACE}/events?fieldSelector=involvedObject.name=${name}`;
-      return await within(async () => ((await send('GET', path)).body['items'] as unknown[]).length > 0);
+      return await worksWithin(async () => ((await send('GET', path)).body['items'] as unknown[]).length > 0);
     },
   ],
   [
@@ -247,12 +243,5 @@ describe('without one right of the controller', () => {
     expect(rights.rules.filter((rule) => !named.some((right) => gives(rule, right)))).toEqual([]);
   });
 
-  it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, text, works) => {
-    const right = rightOf(text);
-    expect(rights.rules.some((rule) => gives(rule, right))).toBe(true);
-    await rights.revoke(right);
-    expect(await works()).toBe(false);
-    await rights.restore();
-    expect(await works()).toBe(true);
-  });
+  testsWithoutOneRight(FUNCTIONS, () => rights);
 });
