@@ -1,5 +1,6 @@
 import { createAuthority } from '@runtime-enforcer/certs/authority';
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
+import type { WorkloadPolicy } from '@runtime-enforcer/api/workload-policy';
 import { describe, expect, it } from 'vitest';
 import { WORKLOADS } from '../cluster/workloads.ts';
 import { diagnose } from './diagnose.ts';
@@ -185,6 +186,26 @@ describe('diagnose', () => {
       ...more,
     });
     expect(found.map((finding) => finding.repair)).toEqual([repair]);
+  });
+
+  it('tells of pods of one workload together, and where their agents are to be looked for', async () => {
+    const enforcement = { state: 'notEnforced', why: 'no agent is ready on the node' } as const;
+    const web = {
+      ...{ namespace: 'shop', nodeName: 'n2', policyName: 'web', enforcement },
+      ...{ workloadKind: 'Deployment', workloadName: 'web', policy: { spec: {} } as WorkloadPolicy },
+    };
+    const found = await findings({
+      pods: known([
+        { ...web, podName: 'web-1' },
+        { ...web, podName: 'other-1', workloadName: 'other' },
+        { ...web, podName: 'web-2' },
+      ]),
+    });
+    expect(found.map(({ subject, message }) => `${subject}: ${message}`)).toEqual([
+      '2 pods of Deployment shop/web: they name policy "web" and are not enforced: no agent is ready on the node',
+      'Pod shop/other-1: it names policy "web" and is not enforced: no agent is ready on the node',
+    ]);
+    expect(found[0]?.repair).toBe('kubectl get pods -A -l app.kubernetes.io/component=agent -o wide');
   });
 
   it('tells of a policy that cannot be read, and not that it does not exist', async () => {

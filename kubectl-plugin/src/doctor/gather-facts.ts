@@ -109,9 +109,18 @@ async function metricsOf(
         metrics.set(objectKey(agent), { ok: false, why: `the pod has no port named ${METRICS_PORT}` });
         continue;
       }
-      const target = encodeURIComponent(`${name}:${numberAt(port, 'containerPort') ?? 0}`);
-      const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${target}/proxy/metrics`;
-      metrics.set(objectKey(agent), await answered(async () => await readText(client, path)));
+      const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+      const place = `${name}:${numberAt(port, 'containerPort') ?? 0}`;
+      const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
+      const read = async (target: string): Promise<string> =>
+        await readText(client, `${pods}/${encodeURIComponent(target)}/proxy/metrics`, signal);
+      // An agent of the chart speaks TLS; one that was given no certificates does not.
+      const ask = async (): Promise<string> =>
+        await read(`https:${place}`).catch(async (error: unknown) => {
+          if (signal.aborted) throw error;
+          return await read(place);
+        });
+      metrics.set(objectKey(agent), await answered(ask));
     }
   };
   await Promise.all(Array.from({ length: PARALLEL_AGENTS }, worker));
@@ -119,8 +128,8 @@ async function metricsOf(
 }
 
 /** What it says is an agent's: it may be endless, in time and in length. */
-async function readText(client: ApiClient, path: string): Promise<string> {
-  const body = await client.stream({ path, signal: AbortSignal.timeout(METRICS_TIMEOUT_MS) });
+async function readText(client: ApiClient, path: string, signal: AbortSignal): Promise<string> {
+  const body = await client.stream({ path, signal });
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {

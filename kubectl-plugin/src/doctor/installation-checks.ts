@@ -4,6 +4,7 @@ import { type KubeObject, objectKey } from '@runtime-enforcer/kube/kube-object';
 import { COMPONENT_LABEL, isReady } from '../cluster/components.ts';
 import { fieldOf, listAt, textAt } from '../output/json-field.ts';
 import type { ClusterFacts } from './facts.ts';
+import { counted } from '../output/named.ts';
 import { type Finding, INSTALL_COMMAND } from './finding.ts';
 
 const DAY_MS = 86_400_000;
@@ -109,7 +110,8 @@ export function checkCertificates({ webhooks, secrets, nowMs }: ClusterFacts): r
     if (leftMs <= 0) return [{ ...base, severity: 'error', message: 'the certificate has expired' }];
     if (leftMs > CERTIFICATE_WARNING_MS) return [];
     const days = Math.floor(leftMs / DAY_MS);
-    return [{ ...base, severity: 'warning', message: `the certificate expires in ${days} days` }];
+    const when = days === 0 ? 'within a day' : `in ${counted(days, 'day')}`;
+    return [{ ...base, severity: 'warning', message: `the certificate expires ${when}` }];
   });
 }
 

@@ -1,6 +1,7 @@
 import { POLICY_LABEL } from '@runtime-enforcer/api/keys';
 import { PROMOTION_FAILED_CONDITION } from '@runtime-enforcer/api/promotion';
 import { objectKey } from '@runtime-enforcer/kube/kube-object';
+import { COMPONENT_LABEL, isReady, nodeOf } from '../cluster/components.ts';
 import { templatePolicy } from '../cluster/workloads.ts';
 import { labelsOf, listAt, textAt } from '../output/json-field.ts';
 import type { PodProtection } from '../pod-protection.ts';
@@ -12,19 +13,36 @@ const SHOWN_NODES = 3;
 /** Pods that name a policy and are not enforced. */
 export function checkPods(facts: ClusterFacts): readonly Finding[] {
   const { pods, unreadablePolicies } = facts;
-  return (pods.ok ? pods.value : []).flatMap((pod): readonly Finding[] => {
-    const { namespace, podName, policyName, policy, enforcement } = pod;
-    // What can be said of a policy that cannot be read is said of the policy.
-    if (enforcement.state !== 'notEnforced' || unreadablePolicies.has(`${namespace}/${policyName}`))
-      return [];
-    const subject = `Pod ${namespace}/${podName}`;
-    const message = `it names policy "${policyName}" and is not enforced: ${enforcement.why}`;
-    const repair =
-      policy === undefined
-        ? repairWithoutPolicy(pod, facts)
-        : `kubectl runtime-enforcer policy show ${policyName} -n ${namespace}`;
-    return [{ check: 'unbound-pods', severity: 'error', subject, message, repair }];
+  // What can be said of a policy that cannot be read is said of the policy.
+  const wrong = (pods.ok ? pods.value : []).flatMap((pod) =>
+    pod.enforcement.state === 'notEnforced' && !unreadablePolicies.has(`${pod.namespace}/${pod.policyName}`)
+      ? [{ ...pod, why: pod.enforcement.why }]
+      : [],
+  );
+  const alike = Map.groupBy(wrong, ({ namespace, workloadKind, workloadName, policyName, why }) =>
+    JSON.stringify([namespace, workloadKind, workloadName, policyName, why]),
+  );
+  return [...alike.values()].flatMap((group): readonly Finding[] => {
+    const [pod] = group;
+    if (pod === undefined) return [];
+    const { namespace, podName, policyName, workloadKind, workloadName, why } = pod;
+    const isOne = group.length === 1;
+    const subject = isOne
+      ? `Pod ${namespace}/${podName}`
+      : `${group.length} pods of ${workloadKind} ${namespace}/${workloadName}`;
+    const what = isOne ? 'it names' : 'they name';
+    const message = `${what} policy "${policyName}" and ${isOne ? 'is' : 'are'} not enforced: ${why}`;
+    return [{ check: 'unbound-pods', severity: 'error', subject, message, repair: repairOf(pod, facts) }];
   });
+}
+
+function repairOf(pod: PodProtection, facts: ClusterFacts): string {
+  const { namespace, policyName, policy, nodeName } = pod;
+  if (policy === undefined) return repairWithoutPolicy(pod, facts);
+  const { agents } = facts;
+  return agents.ok && !agents.value.some((agent) => nodeOf(agent) === nodeName && isReady(agent))
+    ? `kubectl get pods -A -l ${COMPONENT_LABEL}=agent -o wide`
+    : `kubectl runtime-enforcer policy show ${policyName} -n ${namespace}`;
 }
 
 /** The policy comes from the proposal of its name, or the pod is made to name none. */
