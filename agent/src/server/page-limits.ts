@@ -13,13 +13,14 @@ const PAGE_BYTES = 64 * 1024;
 export function fillPage<I, E>(
   items: Iterable<I>,
   entryOf: (item: I) => E,
+  maxBytes = PAGE_BYTES,
 ): { readonly page: readonly E[]; readonly full: boolean } {
   const page: E[] = [];
   let bytes = 0;
   for (const item of items) {
     const entry = entryOf(item);
     bytes += encodedBytesAtMost(entry);
-    if (bytes > PAGE_BYTES && page.length > 0) return { page, full: true };
+    if (bytes > maxBytes && page.length > 0) return { page, full: true };
     page.push(entry);
   }
   return { page, full: false };

@@ -6,6 +6,8 @@ import { isSamePolicy, reportedPolicy } from './policy-report.ts';
 
 /** Removed policies that are remembered for readers that have not heard of it. */
 const MAX_REMOVED = 10_000;
+/** When a policy changes, all nodes tell of it at once, and a controller holds what has come of the page of each. */
+const PAGE_BYTES = 32 * 1024;
 
 interface Revision {
   readonly sequence: number;
@@ -93,6 +95,7 @@ export function createPolicyRevisions(
       const { page, full: more } = fillPage(
         changedBehind(after, resync),
         ([key, { policy, sequence: at }]) => [key, policy, at] as const,
+        PAGE_BYTES,
       );
       const policies = new Map<string, ReportedPolicy>();
       const removed: string[] = [];
