@@ -18,7 +18,12 @@ export async function accountKubeconfig(
     JSON.stringify({
       apiVersion: 'v1',
       kind: 'Config',
-      clusters: [{ name: 'test', cluster: { server: plane.url, 'certificate-authority-data': caData } }],
+      clusters: [
+        {
+          name: 'test',
+          cluster: { server: options?.server ?? plane.url, 'certificate-authority-data': caData },
+        },
+      ],
       users: [
         { name: 'test', user: { 'auth-provider': { name: 'token-file', config: { path: tokenFile } } } },
       ],

@@ -23,11 +23,13 @@ const VALID_FOR_MS = 3_600_000;
 export interface ControllerPlace {
   /**
    * @param options.account its service account
+   * @param options.server where it finds the API server, if not at its own address
    * @param options.args besides those that every controller needs
    * @param options.command runs it; by default its sources are run
    */
   start(options?: {
     account?: string;
+    server?: string;
     args?: readonly string[];
     command?: readonly string[];
   }): Promise<ControllerProcess>;
@@ -93,15 +95,26 @@ export async function controllerPlace(plane: ControlPlane): Promise<ControllerPl
   }
 
   return {
-    async start({ account = CONTROLLER_ACCOUNT, args = [], command = [process.execPath, MAIN] } = {}) {
+    async start({
+      account = CONTROLLER_ACCOUNT,
+      server: apiServer,
+      args = [],
+      command = [process.execPath, MAIN],
+    } = {}) {
       const [webhookPort = 0, metricsPort = 0, healthPort = 0] = await freePorts(3);
       const name = `controller-${processes.length}`;
+      const kubeconfig = await accountKubeconfig(
+        plane,
+        directory,
+        { namespace: CONTROLLER_NAMESPACE, name: account },
+        apiServer === undefined ? {} : { server: apiServer },
+      );
       const argv = [
         'env',
         `POD_NAME=${name}`,
         `POD_NAMESPACE=${CONTROLLER_NAMESPACE}`,
         ...command,
-        `--kubeconfig=${await accountKubeconfig(plane, directory, { namespace: CONTROLLER_NAMESPACE, name: account })}`,
+        `--kubeconfig=${kubeconfig}`,
         `--webhook-cert-path=${directory}`,
         `--wp-status-reconciler-agent-grpc-mtls-cert-dir=${directory}`,
         `--webhook-bind-address=127.0.0.1:${webhookPort}`,

@@ -102,8 +102,8 @@ export async function simulatedAgent(options: SimulatedAgentOptions): Promise<Si
   return agent;
 }
 
-/** The key is the authority's to give: agents of one test may share what costs time to make. */
-async function agentPair(authority: CertifiedKey, podName: string): Promise<KeyPair> {
+/** The certificate of the pod's agent, if the authority is that of the product. */
+export async function agentPair(authority: CertifiedKey, podName: string): Promise<KeyPair> {
   const now = new Date();
   const issued = await issueCertificate(authority, {
     commonName: podName,
@@ -152,7 +152,10 @@ export async function createPodOnNode(
 }
 
 /** The agent's own pod. */
-export async function createAgentPod(client: ApiClient, agent: SimulatedAgent): Promise<void> {
+export async function createAgentPod(
+  client: ApiClient,
+  agent: Pick<SimulatedAgent, 'podName' | 'nodeName' | 'address'>,
+): Promise<void> {
   await createPodOnNode(client, {
     namespace: CONTROLLER_NAMESPACE,
     name: agent.podName,
