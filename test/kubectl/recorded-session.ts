@@ -59,9 +59,10 @@ function sessionText(steps: readonly SessionStep[]): string {
 }
 
 /** Expects docs/plugin.md to show what the commands of a session have shown just now. */
-export async function checkSession(name: string, { steps }: PlayedSession): Promise<void> {
+export async function checkSession(name: string, { steps }: PlayedSession, ring = 'kubectl'): Promise<void> {
   const document = await readFile(DOCUMENT, 'utf8');
-  const current = withSession(document, name, steps);
+  const line = `<!-- session ${name}: made by the ${ring} ring -->`;
+  const current = withSession(document, line, steps);
   if (WRITES_SESSION) await writeFile(DOCUMENT, current);
   else expect(document, 'write it anew with RUNTIME_ENFORCER_WRITE_SESSION=true').toBe(current);
 }
@@ -78,8 +79,7 @@ export async function documentedCommands(): Promise<Readonly<Record<'listed' | '
 }
 
 /** A document with one of its sessions made anew. Throws where it has no place for it. */
-function withSession(document: string, name: string, steps: readonly SessionStep[]): string {
-  const line = `<!-- session ${name}: made by the kubectl ring -->`;
+function withSession(document: string, line: string, steps: readonly SessionStep[]): string {
   const start = document.indexOf(line);
   const end = document.indexOf(SESSION_END, start);
   if (start < 0 || end < start) throw new Error(`the document has no lines ${line} and ${SESSION_END}`);

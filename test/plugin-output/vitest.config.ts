@@ -1,0 +1,14 @@
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { REPOSITORY } from '../vm/repository.ts';
+
+export default defineConfig({
+  test: {
+    root: REPOSITORY,
+    include: ['test/plugin-output/**/*.api.test.ts'],
+    globalSetup: [join(import.meta.dirname, '../kubectl/package-plugin.ts')],
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
+    fileParallelism: false,
+  },
+});
