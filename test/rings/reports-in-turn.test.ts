@@ -17,7 +17,10 @@ it('tells what parts say in their order, and at once for the one whose turn it i
   second?.skipped('due', 'because');
   second?.end();
   expect(lines.slice(4)).toEqual(['  - due skipped: because', '\u25b8 third']);
-  expect(report.result()).toEqual({ name: 'example', passed: 1, failed: 1, skipped: 1 });
+  expect(report.result()).toEqual({
+    ...{ name: 'example', passed: 1, failed: 1, skipped: 1 },
+    failures: [{ heading: '', test: 'zwei', message: 'why' }],
+  });
 });
 
 it('runs parts beside each other, no more than it may, and tells of each under its title', async () => {
