@@ -30,6 +30,8 @@ export interface PolicyStepContext {
   readonly client: ApiClient;
   readonly fleet: AgentFleet;
   readonly pods: PodPlaces;
+  /** See `KnownUntil`. */
+  readonly knownUntilMs: number;
 }
 
 /** What a look at a policy came to. */
@@ -52,7 +54,7 @@ export interface PolicyStepResult {
  * @throws ApiError, ConnectionError, ContendedError: nothing may be taken for stored then
  */
 export async function policyStep(
-  { client, fleet, pods }: PolicyStepContext,
+  { client, fleet, pods, knownUntilMs }: PolicyStepContext,
   key: string,
   policy: KnownPolicy,
   queues: readonly SourceQueue<ReportedViolation>[],
@@ -61,7 +63,7 @@ export async function policyStep(
 ): Promise<PolicyStepResult | undefined> {
   const { namespace, name } = policy.object.metadata;
   const now = new Date().toISOString();
-  const batches = believe(key, policy, queues, pods);
+  const batches = believe(key, policy, queues, { pods, knownUntilMs });
   const journals = batches.map((batch) => ({
     ...batch,
     entries: batch.entries.map((entry) => journalEntry(entry, now)),
@@ -142,11 +144,11 @@ function believe(
   key: string,
   { object, createdAt }: KnownPolicy,
   queues: readonly SourceQueue<ReportedViolation>[],
-  pods: PodPlaces,
+  places: Pick<PolicyStepContext, 'pods' | 'knownUntilMs'>,
 ): BelievedBatch<ReportedViolation>[] {
   if (queues.length === 0) return [];
   const knownNodes = new Set(statusOf(object).mergedFrom.map(({ nodeName }) => nodeName));
-  const context = { pods, policy: key, policyCreatedAt: createdAt, knownNodes, nowMs: performance.now() };
+  const context = { ...places, policy: key, policyCreatedAt: createdAt, knownNodes };
   return believedBatches(queues, (entry, source) => violationBelief(entry, source, context));
 }
 

@@ -17,6 +17,7 @@ import { agentFleet } from './agent-fleet.ts';
 import type { AgentPod } from './agent-pod.ts';
 import { entryStores } from './entry-stores.ts';
 import { type KnownPolicy, knownPolicy, statusOf } from './known-policy.ts';
+import { knownUntil } from './known-until.ts';
 import { podPlaces } from './pod-places.ts';
 import { acknowledgedEvent, tellPolicy } from './policy-events.ts';
 import { policyStep, removeRequests } from './policy-step.ts';
@@ -86,8 +87,11 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
       log.error({ err, policy: `${place}/${name}` }, 'the policy cannot be read; its status stays as it is'),
   });
   const proposals = objectStore<KnownProposal>({ transform: knownProposal });
-  const onTrouble = (what: string) => (err: unknown, waitMs: number) =>
+  const known = knownUntil();
+  const onTrouble = (what: string) => (err: unknown, waitMs: number) => {
+    known.trouble();
     log.warn({ err, waitMs }, `${what} cannot be followed now`);
+  };
 
   const policyRounds = statusRounds({
     intervalMs,
@@ -106,7 +110,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     look: lookAtProposal,
     onRound: () => undefined,
   });
-  function* known(keys: Iterable<string>): Generator<string> {
+  function* existing(keys: Iterable<string>): Generator<string> {
     for (const key of keys) if (policies.get(key) !== undefined) yield key;
   }
 
@@ -133,7 +137,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     intake: entries.intake,
     onChange(changed) {
       policyRounds.addOnceQuiet(
-        changed === 'all' ? [...policies.entries()].map(([key]) => key) : known(changed),
+        changed === 'all' ? [...policies.entries()].map(([key]) => key) : existing(changed),
       );
     },
     log,
@@ -195,7 +199,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
   async function lookAtPolicy(key: string, signal: AbortSignal): Promise<void> {
     const policy = policies.get(key);
     if (policy === undefined) {
-      entries.refuseAll(entries.violations, key, 'UnknownObject', performance.now() - GRACE_MS);
+      entries.refuseAll(entries.violations, key, 'UnknownObject', known.ms() - GRACE_MS);
       if (entries.violations.of(key).length > 0) policyRounds.add(key);
       return;
     }
@@ -206,7 +210,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
       metrics?.write('policy', outcome, performance.now() - startMs);
     try {
       const result = await policyStep(
-        { client, fleet, pods },
+        { client, fleet, pods, knownUntilMs: known.ms() },
         key,
         policy,
         entries.violations.of(key),
@@ -248,7 +252,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     const queues = entries.observations.of(key);
     if (queues.length === 0) return;
     if (proposal === undefined) {
-      entries.refuseAll(entries.observations, key, 'UnknownObject', performance.now() - GRACE_MS);
+      entries.refuseAll(entries.observations, key, 'UnknownObject', known.ms() - GRACE_MS);
       if (entries.observations.of(key).length > 0) proposalRounds.add(key);
       return;
     }

@@ -37,7 +37,13 @@ function context(
     isOn: () => answer,
     nodesOf: () => new Set(nodes),
   };
-  const base = { pods, policy: 'shop/web', policyCreatedAt: 0, knownNodes: new Set<string>(), nowMs: 0 };
+  const base = {
+    pods,
+    policy: 'shop/web',
+    policyCreatedAt: 0,
+    knownNodes: new Set<string>(),
+    knownUntilMs: 0,
+  };
   return { ...base, ...rest };
 }
 
@@ -47,7 +53,7 @@ describe('violationBelief', () => {
     ['another node is named', { nodeName: 'n2' }, context('yes'), 'OtherNode'],
     ['the pod is elsewhere', {}, context('no', { nodes: ['n1'] }), 'OtherPod'],
     ['a pod is unknown as yet', {}, context('unknown'), 'later'],
-    ['a pod stays unknown', {}, context('unknown', { nowMs: GRACE_MS }), 'UnknownPod'],
+    ['a pod stays unknown', {}, context('unknown', { knownUntilMs: GRACE_MS }), 'UnknownPod'],
     ['a pod is gone from a node that has others', {}, context('unknown', { nodes: ['n1'] }), 'believed'],
     [
       'a pod is gone from a node that had some',
@@ -58,7 +64,7 @@ describe('violationBelief', () => {
     [
       'others had some',
       {},
-      context('unknown', { knownNodes: new Set(['n2']), nowMs: GRACE_MS }),
+      context('unknown', { knownNodes: new Set(['n2']), knownUntilMs: GRACE_MS }),
       'UnknownPod',
     ],
     [

@@ -17,8 +17,8 @@ export interface ViolationContext {
   readonly policyCreatedAt: number;
   /** Nodes that have told, before, of pods of the policy that they did run. */
   readonly knownNodes: ReadonlySet<string>;
-  /** Of the monotonic clock. */
-  readonly nowMs: number;
+  /** Up to when the API server's pods are known, of the monotonic clock. */
+  readonly knownUntilMs: number;
 }
 
 /**
@@ -28,7 +28,7 @@ export interface ViolationContext {
 export function violationBelief(
   { value, readAtMs }: UnstoredEntry<ReportedViolation>,
   { nodeName }: EntrySource,
-  { pods, policy, policyCreatedAt, knownNodes, nowMs }: ViolationContext,
+  { pods, policy, policyCreatedAt, knownNodes, knownUntilMs }: ViolationContext,
 ): Belief {
   if (value.nodeName !== nodeName) return 'OtherNode';
   // Of an earlier policy of this name.
@@ -37,7 +37,7 @@ export function violationBelief(
   if (answer === 'yes') return 'believed';
   if (answer === 'no') return 'OtherPod';
   if (knownNodes.has(nodeName) || pods.nodesOf(policy).has(nodeName)) return 'believed';
-  return nowMs - readAtMs < GRACE_MS ? 'later' : 'UnknownPod';
+  return knownUntilMs - readAtMs < GRACE_MS ? 'later' : 'UnknownPod';
 }
 
 /**
