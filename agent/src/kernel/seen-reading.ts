@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../event-loop.ts';
 import type { BootClock } from './boot-clock.ts';
 import type { ContainerLookup, SeenEntry } from './enforcer.ts';
 import { seenEntryAt } from './exec-record.ts';

@@ -9,6 +9,7 @@ import type { ApiClient } from '@runtime-enforcer/kube/api-client';
 import type { LabelSelector } from '@runtime-enforcer/kube/label-selector';
 import type { ReflectorTimings } from '@runtime-enforcer/kube/reflector';
 import type { BoundContainer } from '../containers/bound-container.ts';
+import { nextTurn } from '../event-loop.ts';
 import type { RunningProgram } from '../containers/running-programs.ts';
 import type { RecordKey } from '../kernel/enforcer.ts';
 import type { AgentCounters } from '../metrics.ts';
@@ -91,7 +92,7 @@ export function createClusterLearner(options: {
   const snapshots = new Set<string>();
   let ready = false;
   let stopped = false;
-  let turn: NodeJS.Immediate | undefined;
+  let turnTaken = false;
   let reading: Promise<void> = Promise.resolve();
 
   const refusals = createRefusalLog(log);
@@ -125,7 +126,9 @@ export function createClusterLearner(options: {
   });
 
   const takeTurn = (): void => {
-    if (ready && !stopped) turn ??= setImmediate(settleDirty);
+    if (!ready || stopped || turnTaken) return;
+    turnTaken = true;
+    void nextTurn().then(settleDirty);
   };
   const settleLater = (track: Track): void => {
     dirty.set(track, 'all');
@@ -141,13 +144,14 @@ export function createClusterLearner(options: {
     for (const track of some) settleLater(track);
   };
   const settleDirty = (): void => {
-    turn = undefined;
+    turnTaken = false;
+    if (stopped) return;
     const endMs = performance.now() + TURN_MS;
     for (const [track, paths] of dirty) {
       dirty.delete(track);
       settle(track, paths);
       if (performance.now() < endMs) continue;
-      if (dirty.size > 0) turn = setImmediate(settleDirty);
+      if (dirty.size > 0) takeTurn();
       return;
     }
   };
@@ -334,7 +338,6 @@ export function createClusterLearner(options: {
     }),
     async stop() {
       stopped = true;
-      clearImmediate(turn);
       await Promise.all([namespaces.stop(), promotions.stop(), pods.stop(), reading]);
       if (ready) for (const [track, paths] of dirty) settle(track, paths);
       await writer.stop();

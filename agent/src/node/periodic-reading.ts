@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../event-loop.ts';
 import type { BoundContainer } from '../containers/bound-container.ts';
 import type { SeenEntry } from '../kernel/enforcer.ts';
 import type { Logger } from '../nri/handlers.ts';

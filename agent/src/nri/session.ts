@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { urgently } from '../event-loop.ts';
 import { createNriConnection } from './connection.ts';
 import { nriMethodLabel } from './counters.ts';
 import type { NriCounters } from './counters.ts';
@@ -183,7 +184,7 @@ export function startNriSession(options: {
     const start = performance.now();
     waiting++;
     try {
-      return await dispatch(call);
+      return await urgently(async () => await dispatch(call));
     } catch (error) {
       counters.increment('errors', method);
       if (error instanceof DeadlineExceededError) counters.increment('deadline_exceeded', method);

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../event-loop.ts';
 
 /** How long one turn of the loop may be taken by what is paced. */
 const SLICE_MS = 4;

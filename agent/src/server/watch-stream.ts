@@ -1,6 +1,7 @@
 import type { NodeObservation } from '@runtime-enforcer/api/node-observation';
 import { advance } from '@runtime-enforcer/rpc/agent-watch';
 import type { NodeReport, NodeState, ReportedViolation, WatchCursors } from '@runtime-enforcer/rpc/reported';
+import { nextTurn } from '../event-loop.ts';
 import { logPage, type ReadableLog } from './log-pages.ts';
 import type { PolicyRevisions } from './policy-revisions.ts';
 
@@ -46,6 +47,7 @@ export async function streamReports(
   let heartbeatAt = 0;
   try {
     while (!signal.aborted) {
+      await nextTurn();
       const node = sources.node();
       const isNew = JSON.stringify(node) !== toldNode;
       const report: NodeReport = { ...(isNew && { node }), ...changes(sources, cursors) };
