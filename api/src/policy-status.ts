@@ -102,7 +102,11 @@ function ready({ totalNodes, successfulNodes, failedNodes, transitioningNodes }:
     return { status: 'False', reason: 'NoNodes', message: 'no agent runs on any node' };
   }
   if (successfulNodes === totalNodes) {
-    return { status: 'True', reason: 'AllNodesReady', message: `${ofNodes(totalNodes)} enforce the policy` };
+    return {
+      status: 'True',
+      reason: 'AllNodesReady',
+      message: `${nodesThat(totalNodes, 'enforces', 'enforce')} the policy`,
+    };
   }
   const reason = failedNodes > 0 ? 'NodesFailed' : 'NodesTransitioning';
   const message =
@@ -114,24 +118,32 @@ function ready({ totalNodes, successfulNodes, failedNodes, transitioningNodes }:
 function progressing({ totalNodes, transitioningNodes }: NodeStatus): Said {
   if (totalNodes === 0) return { status: 'True', reason: 'NoNodes', message: 'waiting for an agent' };
   return transitioningNodes > 0
-    ? { status: 'True', reason: 'NodesTransitioning', message: `${ofNodes(transitioningNodes)} are changing` }
+    ? {
+        status: 'True',
+        reason: 'NodesTransitioning',
+        message: `${nodesThat(transitioningNodes, 'is', 'are')} changing`,
+      }
     : { status: 'False', reason: 'Settled', message: 'no node is changing' };
 }
 
 function degraded({ failedNodes }: NodeStatus, weaknesses: ReadonlyMap<string, string>): Said {
   const [first] = weaknesses;
   if (failedNodes > 0) {
-    const message = `${ofNodes(failedNodes)} do not enforce the policy: see nodesWithIssues`;
+    const message = `${nodesThat(failedNodes, 'does', 'do')} not enforce the policy: see nodesWithIssues`;
     return { status: 'True', reason: 'NodesFailed', message };
   }
   if (first === undefined) return { status: 'False', reason: 'AsExpected', message: 'no node has issues' };
   const [nodeName, why] = first;
   const message = statusMessage(
-    `${ofNodes(weaknesses.size)} enforce less than they should: ${nodeName}: ${why}`,
+    `${nodesThat(weaknesses.size, 'enforces less than it', 'enforce less than they')} should: ${nodeName}: ${why}`,
   );
   return { status: 'True', reason: 'NodesWeakened', message };
 }
 
 function ofNodes(count: number): string {
   return count === 1 ? '1 node' : `${count} nodes`;
+}
+
+function nodesThat(count: number, one: string, several: string): string {
+  return `${ofNodes(count)} ${count === 1 ? one : several}`;
 }
