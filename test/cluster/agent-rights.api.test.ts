@@ -16,12 +16,11 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chartObjects, createAll } from '../controller/chart-objects.ts';
 import { objectOf } from '../controller/proposals.ts';
-import { eventually } from '../runtime/eventually.ts';
 import { type ControlPlane, type ServiceAccountClient, startControlPlane } from './control-plane.ts';
 import { installCustomResources } from './custom-resources.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { allowedIn, localLearner } from './local-learner.ts';
-import { gives, type RevocableRights, revocableRights, rightOf } from './revocable-rights.ts';
+import { type RevocableRights, revocableRights } from './revocable-rights.ts';
 import { syntheticContainer } from './synthetic-exec.ts';
 import {
   DAEMON_SETS,
@@ -32,12 +31,16 @@ import {
   syntheticWorkloads,
   type WorkloadPrefix,
 } from './synthetic-workloads.ts';
+import {
+  testsWithoutOneRight,
+  unneededRights,
+  type VisibleFunction,
+  worksWithin,
+} from './visible-functions.ts';
 
 const OWN = 'runtime-enforcer';
 const ACCOUNT = 'runtime-enforcer-agent';
 const NAMESPACE = 'shop';
-/** How long something that works may take. */
-const WORKS_MS = 4_000;
 const TIMINGS = { backOff: { baseMs: 50, maxMs: 500, jitter: 0.5 } };
 
 let plane: ControlPlane;
@@ -74,12 +77,6 @@ afterAll(async () => {
 const create = async (resource: Resource, body: object, namespace = NAMESPACE): Promise<KubeObject> =>
   await workloads.create(resource, body, namespace);
 
-async function within(ask: () => Promise<boolean> | boolean): Promise<boolean> {
-  return await eventually('it works', async () => ((await ask()) ? true : undefined), WORKS_MS).catch(
-    () => false,
-  );
-}
-
 const fresh = (): string => `app-${++next}`;
 /** Whether what a pod of a workload runs reaches its proposal. */
 async function isLearned(kind: WorkloadPrefix, exists = false): Promise<boolean> {
@@ -91,7 +88,7 @@ async function isLearned(kind: WorkloadPrefix, exists = false): Promise<boolean>
   await learner.start();
   exec({ namespace: NAMESPACE, podName: metadata.name, podUid: metadata.uid ?? '' }, '/bin/server');
   try {
-    return await within(async () => {
+    return await worksWithin(async () => {
       const proposal = await objectOf(plane.admin.client, WORKLOAD_POLICY_PROPOSALS, NAMESPACE, name);
       return allowedIn(proposal).includes('/bin/server');
     });
@@ -132,7 +129,7 @@ async function isEnforced(): Promise<boolean> {
     spec,
   });
   try {
-    return await within(() => table.state(`${NAMESPACE}/${name}`)?.state === 'ready');
+    return await worksWithin(() => table.state(`${NAMESPACE}/${name}`)?.state === 'ready');
   } finally {
     await watch.stop();
   }
@@ -169,15 +166,15 @@ async function ownDaemonSet(before: 'there' | 'deleted without rights'): Promise
   const state = async () => await own.state(AbortSignal.timeout(1_000));
   own.start();
   try {
-    if (before === 'there') return await within(async () => (await state()) === 'present');
-    await within(async () => (await state()) === 'present');
+    if (before === 'there') return await worksWithin(async () => (await state()) === 'present');
+    await worksWithin(async () => (await state()) === 'present');
     const followed = `watch=true`;
-    await within(() => proxy.requests.some((each) => each.includes(name) && each.includes(followed)));
+    await worksWithin(() => proxy.requests.some((each) => each.includes(name) && each.includes(followed)));
     const path = objectPath({ resource: DAEMON_SETS, namespace: OWN, name });
     // Its own rights went with it.
     proxy.setFault((request) => (request === `GET ${path}` ? { status: 403 } : undefined));
     await plane.admin.client.request({ method: 'DELETE', path });
-    return await within(async () => (await state()) === 'deleted');
+    return await worksWithin(async () => (await state()) === 'deleted');
   } finally {
     proxy.setFault(undefined);
     await own.stop();
@@ -185,7 +182,7 @@ async function ownDaemonSet(before: 'there' | 'deleted without rights'): Promise
 }
 
 /** What users see, by the rights without which it fails. Where both are named, older API servers need both. */
-const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] = [
+const FUNCTIONS: readonly VisibleFunction[] = [
   ['a policy is enforced on the nodes', 'list,watch workloadpolicies', isEnforced],
   [
     'a workload without a policy is proposed one',
@@ -236,23 +233,8 @@ const FUNCTIONS: readonly (readonly [string, string, () => Promise<boolean>])[] 
 
 describe('without one right of the agent', () => {
   it('there is a function for each verb on each kind of object', () => {
-    const named = FUNCTIONS.map(([, text]) => rightOf(text));
-    const unnamed = rights.rules.flatMap((rule) =>
-      rule.resources.flatMap((resource) =>
-        rule.verbs
-          .filter((verb) => !named.some((right) => right.resource === resource && right.verbs.includes(verb)))
-          .map((verb) => `${verb} ${resource}`),
-      ),
-    );
-    expect(unnamed).toEqual([]);
+    expect(unneededRights(FUNCTIONS, rights)).toEqual([]);
   });
 
-  it.each(FUNCTIONS)('it is no longer so that %s (%s)', async (_, text, works) => {
-    const right = rightOf(text);
-    expect(rights.rules.some((rule) => gives(rule, right))).toBe(true);
-    await rights.revoke(right);
-    expect(await works()).toBe(false);
-    await rights.restore();
-    expect(await works()).toBe(true);
-  });
+  testsWithoutOneRight(FUNCTIONS, () => rights);
 });
