@@ -53,7 +53,6 @@ export function bundleOptions({ entryPoints }: Program, directory: string): Buil
     target: 'node24',
     minifySyntax: true,
     minifyWhitespace: true,
-    keepNames: true,
     external: ['*.node'],
     alias: {
       [OTLP_GRPC]: createRequire(join(REPOSITORY, 'telemetry/package.json')).resolve(OTLP_GRPC),
