@@ -89,7 +89,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
   const proposals = objectStore<KnownProposal>({ transform: knownProposal });
   const known = knownUntil();
   const onTrouble = (what: string) => (err: unknown, waitMs: number) => {
-    known.trouble();
+    known.trouble(waitMs);
     log.warn({ err, waitMs }, `${what} cannot be followed now`);
   };
 
