@@ -163,9 +163,12 @@ describe('certificates that are replaced', () => {
     const certificates = testStore(await testPair(other, 'controller', { trusts: authority }));
     const client = connect(controller, { certificates });
     await expect(client.isServing()).rejects.toMatchObject({ problem: 'unreachable' });
+    const { accepted } = server.counters;
+    expect(accepted).toBe(0);
     certificates.replace(controller);
     await vi.waitFor(() => expect(client.isServing()).resolves.toBe(true), { timeout: 10_000 });
-    expect(server.counters.accepted).toBe(1);
+    // On a busy machine a connection may be made twice.
+    expect(server.counters.accepted - accepted).toBeGreaterThan(0);
   });
 });
 
