@@ -10,6 +10,9 @@ const HEARTBEAT_MS = 30_000;
 /** Changes that come soon after each other go into one report. */
 const GATHER_MS = 250;
 
+/** The longest pause between two reports. */
+const MAX_PAUSE_MS = 20;
+
 /** What a watch tells of. */
 export interface WatchSources {
   readonly node: () => NodeState;
@@ -48,6 +51,7 @@ export async function streamReports(
   try {
     while (!signal.aborted) {
       await nextTurn();
+      const startMs = performance.now();
       const node = sources.node();
       const isNew = JSON.stringify(node) !== toldNode;
       const report: NodeReport = { ...(isNew && { node }), ...changes(sources, cursors) };
@@ -57,10 +61,14 @@ export async function streamReports(
         await waiting.pause(gatherMs);
         continue;
       }
-      await send(report);
+      const sent = send(report);
+      const tookMs = performance.now() - startMs;
+      await sent;
       if (isNew) toldNode = JSON.stringify(node);
       cursors = advance(cursors, report);
       heartbeatAt = performance.now() + heartbeatMs;
+      // A reader that is far behind gets half of the loop's time at most, and everything else the other half.
+      await waiting.pause(Math.min(tookMs, MAX_PAUSE_MS));
     }
   } finally {
     for (const stop of stops) stop();
