@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import type { RingReport, RunRing } from '../rings/report.ts';
+import type { RunRing } from '../rings/report.ts';
+import { runTest } from '../rings/run-test.ts';
+import { runHostCommand } from '../vm/host-command.ts';
 import { playDemoInGuest } from './guest-demo.ts';
 
 /** Lines that a person must have seen when the demo ends well, in this order. */
@@ -19,13 +19,12 @@ const TOLD = [
 
 /** The demo ring: `npm run demo` ends well, and does not when something it tells is not so. */
 export const run: RunRing = async (report) => {
-  await inTime(report, 'tells the whole loop and ends with exit code 0', async () => {
-    const { code, output } = await demoCommand();
-    if (code !== 0) throw new Error(`exit code ${code}, expected 0:\n${output}`);
+  await runTest(report, 'tells the whole loop and ends with exit code 0', async () => {
+    const output = await runHostCommand([process.execPath, join(import.meta.dirname, 'main.ts')]);
     requireInOrder(output, TOLD);
     report.note(/Done in .*/.exec(output)?.[0] ?? 'it did not say how long it took');
   });
-  await inTime(report, 'ends with exit code 1 and the reason when what it says is denied runs', async () => {
+  await runTest(report, 'ends with exit code 1 and the reason when what it says is denied runs', async () => {
     const lines: string[] = [];
     const { exitCode } = await playDemoInGuest({ heldAtMonitor: true, onLine: (line) => lines.push(line) });
     const output = lines.join('\n');
@@ -37,28 +36,6 @@ export const run: RunRing = async (report) => {
   });
   return report.result();
 };
-
-async function inTime(report: RingReport, name: string, test: () => Promise<void>): Promise<void> {
-  const start = performance.now();
-  try {
-    await test();
-    report.passed(name, performance.now() - start);
-  } catch (error) {
-    report.failed(name, performance.now() - start, error instanceof Error ? error.message : String(error));
-  }
-}
-
-async function demoCommand(): Promise<{ code: number | null; output: string }> {
-  const demo = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [demo.stdout, demo.stderr]) {
-    stream.on('data', (data: Buffer) => (output += data.toString()));
-  }
-  const [code] = (await once(demo, 'close')) as [number | null];
-  return { code, output };
-}
 
 function requireInOrder(output: string, texts: readonly string[]): void {
   let from = 0;

@@ -1,8 +1,9 @@
 import { glob } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { HostCommandError, runHostCommand } from '../vm/host-command.ts';
+import { runHostCommand } from '../vm/host-command.ts';
 import { REPOSITORY } from '../vm/repository.ts';
 import type { RingReport, RingResult } from './report.ts';
+import { runTest } from './run-test.ts';
 
 interface Check {
   title: string;
@@ -59,14 +60,7 @@ async function files(pattern: string): Promise<string[]> {
   return found.sort();
 }
 
-async function runCheck(check: Check, report: RingReport): Promise<void> {
-  const start = performance.now();
-  try {
-    await runHostCommand(check.argv, { cwd: REPOSITORY });
-    report.passed(check.title, performance.now() - start);
-  } catch (error) {
-    const said = error instanceof HostCommandError ? `${error.stdout}\n${error.message}` : String(error);
-    const remedy = check.remedy === undefined ? '' : `\nrepair it with: ${check.remedy}`;
-    report.failed(check.title, performance.now() - start, `${said.trim()}${remedy}`);
-  }
+async function runCheck({ title, argv, remedy }: Check, report: RingReport): Promise<void> {
+  const check = async (): Promise<unknown> => await runHostCommand(argv, { cwd: REPOSITORY });
+  await runTest(report, title, check, remedy && `repair it with: ${remedy}`);
 }
