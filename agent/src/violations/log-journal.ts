@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
 import { CommandError } from '../commands/command-error.ts';
+import { nextTurn } from '../event-loop.ts';
 import type { AgentCounters } from '../metrics.ts';
 import { problemOf } from '../node/bounded-file.ts';
 import type { Logger } from '../nri/handlers.ts';
@@ -196,7 +196,7 @@ export async function openLogJournal<T>(options: LogJournalOptions<T>): Promise<
       for (const text of texts) {
         await fresh.appendFile(text);
         bytes += Buffer.byteLength(text);
-        await turn();
+        await nextTurn();
       }
       await fresh.datasync();
       await fresh.close();
