@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runAgent } from '../commands/run.ts';
 import { readRunOptions } from '../commands/run-options.ts';
@@ -19,19 +19,16 @@ const openedBy = join(directory, 'opened-by');
 /** Two that have the kernel open at a time are what must never be. */
 async function claim(): Promise<void> {
   const other = Number(await readFile(openedBy, 'utf8').catch(() => '0'));
-  if (other !== 0 && other !== process.pid && isAlive(other)) {
+  if (other !== process.pid && (await hasFilesOpen(other))) {
     await writeFile(join(directory, 'overlap'), `${other} ${process.pid}`);
   }
   await writeFile(openedBy, String(process.pid));
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
+/** A killed process can be signalled until its parent has waited for it, but loses its files before its locks fall. */
+async function hasFilesOpen(pid: number): Promise<boolean> {
+  const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
+  return files.length > 0;
 }
 
 let report = (): void => undefined;
