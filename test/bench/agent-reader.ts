@@ -13,7 +13,10 @@ export interface ReadingOrder {
 
 export type ReadingAnswer = { readonly policies: number } | { readonly error: string };
 
-/** A process that reads agents as a controller does: the one that measures has no time for that. */
+/**
+ * A process that reads agents as a controller does: the one that measures has no time for that. A controller is on
+ * another node as a rule, so that it gets the time that nobody else wants.
+ */
 export interface AgentReader {
   /** Reads all that the agent tells a controller for the first time. Resolves with how many policies those are. */
   readAll(order: ReadingOrder): Promise<number>;
@@ -25,7 +28,9 @@ export function startAgentReader(): AgentReader {
   let child: ChildProcess | undefined;
   let last: Promise<unknown> = Promise.resolve();
   const ask = async (order: ReadingOrder): Promise<number> => {
-    child ??= fork(join(import.meta.dirname, 'agent-reader-process.ts'), { stdio: 'inherit' });
+    child ??= fork(join(import.meta.dirname, 'agent-reader-process.ts'), {
+      ...{ stdio: 'inherit', execPath: 'chrt', execArgv: ['--idle', '0', process.execPath] },
+    });
     const asked = child;
     const answer = await new Promise<ReadingAnswer>((resolve, reject) => {
       asked.once('message', (message) => resolve(message as ReadingAnswer));

@@ -15,6 +15,11 @@ import { workloadPaths } from './workload.ts';
 /** As the agent's own bound for what one turn of the loop takes. */
 const BATCH_MAX = 512;
 const TICK_MS = 1;
+/**
+ * Kinds are put into the kernel's table this many records at a time, before those come: each write is a job of a thread,
+ * and the program that this stands for needs none.
+ */
+const MARKED_AT_ONCE = 128;
 /** The ring rounds records up to this. */
 const RECORD_ALIGN_BYTES = 8;
 /** Position of the reason beside the mode in a key of the kernel's table of kinds. */
@@ -46,13 +51,18 @@ export function replayRecords(options: {
   mark(seenOf(slots(), paths, 0, kindsMax));
   const start = performance.now();
   let delivered = 0;
+  let marked = 0;
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - start) / 1_000) * perSecond);
     const containers = slots();
     const count = Math.min(BATCH_MAX, due - delivered);
     if (count <= 0) return;
     if (containers.length > 0) {
-      mark(seenOf(containers, paths, delivered, count));
+      if (delivered + count > marked) {
+        const most = Math.max(count, MARKED_AT_ONCE);
+        mark(seenOf(containers, paths, delivered, most));
+        marked = delivered + most;
+      }
       deliver(batchOf(containers, paths, delivered, count));
     }
     delivered += count;

@@ -1,3 +1,6 @@
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { eventually } from '../runtime/eventually.ts';
 import { AGENTS } from './installation.ts';
@@ -26,8 +29,8 @@ export async function agentPids({ node }: WholeCluster): Promise<readonly string
 
 /** The product's pods of a component that are not going away. */
 export async function podsOf(operator: Person, component: string): Promise<readonly ProductPod[]> {
-  const text = await operator.kubectl(`get pods -l app.kubernetes.io/component=${component} -o json`);
-  const { items } = JSON.parse(text) as { readonly items: readonly ProductPod[] };
+  const listed = await operator.kubectl(`get pods -l app.kubernetes.io/component=${component} -o json`);
+  const { items } = JSON.parse(listed) as { readonly items: readonly ProductPod[] };
   return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 }
 
@@ -47,19 +50,19 @@ export async function agentsAreReady(operator: Person): Promise<void> {
   );
 }
 
-/** What the agent counts, as Prometheus reads it. */
+/** What the agent counts, as Prometheus reads it: over TLS, whoever signed the certificate. */
 export async function agentMetrics(operator: Person): Promise<string> {
-  const [pod] = await podsOf(operator, 'agent');
-  if (pod?.status.podIP === undefined) throw new Error('no pod of the agent has an address');
-  const response = await fetch(`http://${pod.status.podIP}:${AGENT_METRICS_PORT}/metrics`);
-  return await response.text();
+  const host = await agentAddress(operator);
+  const options = { host, port: AGENT_METRICS_PORT, path: '/metrics', rejectUnauthorized: false };
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(options, resolve).on('error', reject);
+  });
+  return await text(response);
 }
 
 /** The serial number of the certificate that the agent shows to who asks it. */
 export async function agentCertificate(operator: Person): Promise<string> {
-  const [pod] = await podsOf(operator, 'agent');
-  const host = pod?.status.podIP;
-  if (host === undefined) throw new Error('no pod of the agent has an address');
+  const host = await agentAddress(operator);
   return await new Promise((resolve, reject) => {
     const socket = connect({ host, port: AGENT_GRPC_PORT, rejectUnauthorized: false }, () => {
       resolve(socket.getPeerCertificate().serialNumber);
@@ -67,4 +70,10 @@ export async function agentCertificate(operator: Person): Promise<string> {
     });
     socket.on('error', reject);
   });
+}
+
+async function agentAddress(operator: Person): Promise<string> {
+  const [pod] = await podsOf(operator, 'agent');
+  if (pod?.status.podIP === undefined) throw new Error('no pod of the agent has an address');
+  return pod.status.podIP;
 }

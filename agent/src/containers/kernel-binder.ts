@@ -97,7 +97,7 @@ export function createKernelBinder(parts: KernelBinderParts): ContainerBinder {
     if ((known.policy === undefined && !learning) || isOwnPod(known, own)) return undefined;
     const cgroup = await findContainerCgroup(native, tree, container.cgroupsPath, container.pid);
     const { pid, mountNamespace, isAgent } = isStarting
-      ? await findStartingProcess(cgroup.directory, container.pid)
+      ? findStartingProcess(cgroup.directory, container.pid)
       : await findRunningProcess(cgroup.directory, container.pid);
     if (isAgent) return undefined;
     if (mountNamespace === 0) countFailure('container_process_unknown');

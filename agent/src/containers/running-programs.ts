@@ -55,7 +55,12 @@ async function readProgram(pid: number, mountNamespace: number): Promise<Running
 
 /** Inode number of a process's mount namespace. Rejects if the process is gone. */
 export async function readMountNamespace(pid: number): Promise<number> {
-  return (await stat(`/proc/${pid}/ns/mnt`)).ino;
+  return (await stat(mountNamespaceFile(pid))).ino;
+}
+
+/** The file whose inode number is that of a process's mount namespace. */
+export function mountNamespaceFile(pid: number): string {
+  return `/proc/${pid}/ns/mnt`;
 }
 
 /** The processes of a cgroup and of those below it, as far as they are read. */
