@@ -21,6 +21,8 @@ function createCluster(nodeNames: readonly string[]) {
   const events = keptEvents();
   const emitted: ExportedEvent[] = [];
   const loops = new Set<StatusLoop>();
+  /** How looks at policies ended. */
+  const looks: string[] = [];
   for (const nodeName of nodeNames) {
     agents.set(nodeName, fakeAgent(nodeName));
     api.put(`/api/v1/namespaces/runtime-enforcer/pods/agent-${nodeName}`, {
@@ -34,6 +36,7 @@ function createCluster(nodeNames: readonly string[]) {
     api,
     events,
     emitted,
+    looks,
     agent: (nodeName: string): FakeAgent => {
       const agent = agents.get(nodeName);
       if (agent === undefined) throw new Error(`there is no node ${nodeName}`);
@@ -49,6 +52,10 @@ function createCluster(nodeNames: readonly string[]) {
         agentPort: 1,
         intervalMs: INTERVAL_MS,
         emit: (event) => void emitted.push(event),
+        metrics: {
+          write: (kind, outcome) => kind === 'policy' && looks.push(outcome),
+          ...{ round: () => undefined, merged: () => undefined, refused: () => undefined },
+        },
         timings: { backOff: { baseMs: 1, maxMs: 2, jitter: 0 } },
         connect: ({ nodeName }) => {
           const agent = agents.get(nodeName);
@@ -165,6 +172,23 @@ describe('nodes', () => {
     await eventually('there is a status', () => cluster.status().totalNodes === 1);
     expect(cluster.status().nodesWithIssues.get('n1')?.message).toContain('on another node');
     expect(cluster.status().violationCount).toBe(0);
+  });
+
+  it('are not looked at again when the watch tells of what was written here, but of what others write', async () => {
+    cluster = createCluster(['n1']);
+    const { api, agent, looks } = cluster;
+    putPolicy(api);
+    agent('n1').setPolicy('shop/web', {});
+    cluster.start();
+    await eventually('it is ready', () => cluster.status().phase === 'Ready');
+    await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS * 20));
+    expect(looks.at(-1)).toBe('written');
+    const before = looks.length;
+    const path = `${POLICIES}/web`;
+    api.put(path, { ...api.get(path), status: {} });
+    await eventually('its status is there again', () => cluster.status().phase === 'Ready');
+    await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS * 20));
+    expect(looks.slice(before)).toEqual(['written']);
   });
 });
 

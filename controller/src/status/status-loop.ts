@@ -18,6 +18,7 @@ import type { AgentPod } from './agent-pod.ts';
 import { entryStores } from './entry-stores.ts';
 import { type KnownPolicy, knownPolicy, statusOf } from './known-policy.ts';
 import { knownUntil } from './known-until.ts';
+import { ownWrites } from './own-writes.ts';
 import { podPlaces } from './pod-places.ts';
 import { acknowledgedEvent, tellPolicy } from './policy-events.ts';
 import { policyStep, removeRequests } from './policy-step.ts';
@@ -103,6 +104,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
       void fleet.acknowledge();
     },
   });
+  const policyWrites = ownWrites((key) => policyRounds.add(key));
   const proposalRounds = statusRounds({
     intervalMs,
     concurrency: CONCURRENCY,
@@ -158,9 +160,11 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     timings,
     onTrouble: onTrouble('policies'),
     onChange(change) {
-      const { type, key } = change;
-      policyRounds.add(key);
+      const { type, key, value } = change;
+      if (type === 'updated') policyWrites.heard(key, value.object.metadata.resourceVersion);
+      else policyRounds.add(key);
       if (type === 'deleted') {
+        policyWrites.forget(key);
         newUntilMs.delete(key);
         refusedSince.delete(key);
         entries.refuseAll(entries.violations, key, 'UnknownObject');
@@ -208,6 +212,8 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
     if (!isNew) newUntilMs.delete(key);
     const told = (outcome: 'written' | 'unchanged' | 'failed'): void =>
       metrics?.write('policy', outcome, performance.now() - startMs);
+    let written: string | undefined;
+    policyWrites.begin(key);
     try {
       const result = await policyStep(
         { client, fleet, pods, knownUntilMs: known.ms() },
@@ -222,6 +228,7 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
       refusedSince.delete(key);
       told(result.isWritten ? 'written' : 'unchanged');
       if (result.isWritten) {
+        written = result.object.metadata.resourceVersion;
         metrics?.merged(result.occurrences);
         tellPolicy(events, result.object, result.before, result.outcome);
         for (const each of result.outcome.acknowledged) emit?.(acknowledgedEvent(result.object, each));
@@ -235,6 +242,8 @@ export function createStatusLoop(options: StatusLoopOptions): StatusLoop {
       log.warn({ err, policy: key }, 'the status of the policy is written later');
       policyRounds.add(key);
       giveUp(key, err);
+    } finally {
+      policyWrites.end(key, written);
     }
   }
 
