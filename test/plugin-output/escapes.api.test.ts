@@ -137,7 +137,7 @@ const COMMANDS = [
     `policy list -o ${format}`,
     `proposal list -o ${format}`,
   ]),
-  ...['table', 'json', 'yaml', 'jsonpath={..executablePath}{..reason}'].flatMap((format) => [
+  ...['table', 'json', 'yaml', 'jsonpath=text {..executablePath}{..reason}'].flatMap((format) => [
     `policy show web -o ${format}`,
     `policy show protection -o ${format}`,
     `proposal show web -o ${format}`,

@@ -27,7 +27,7 @@ const RINGS: readonly Ring[] = [
   { name: 'unit', run: runUnitRing },
   { name: 'api', run: ringModule('test/cluster/ring.ts') },
   { name: 'kubectl', run: ringModule('test/kubectl/ring.ts') },
-  { name: 'plugin-output', run: ringModule('test/plugin-output/ring.ts'), isByNameOnly: true },
+  { name: 'plugin-output', run: ringModule('test/plugin-output/ring.ts') },
   { name: 'images', run: ringModule('images/ring.ts'), isByNameOnly: true },
   { name: 'controller', run: ringModule('test/controller/ring.ts') },
   { name: 'nri', run: ringModule('test/nri-runtime/ring.ts') },
