@@ -136,6 +136,23 @@ describe('an API server', () => {
     await isPromoted(name);
   });
 
+  it('that has forgotten what happened meanwhile is asked anew', { timeout: 240_000 }, async () => {
+    const gone = await boundPolicy();
+    violate(gone, 1);
+    await isCounted(gone, 1);
+    proxy.setFault(() => 'cut');
+    proxy.cutAll();
+    await remove(WORKLOAD_POLICIES, gone);
+    const [came, name] = [await boundPolicy(), fresh()];
+    violate(came, 3);
+    await propose(plane.admin.client, NAMESPACE, name, 'protect');
+    await plane.compact();
+    await plane.restartApiServer();
+    proxy.setFault(undefined);
+    await isCounted(came, 3);
+    await isPromoted(name);
+  });
+
   it.each([
     ['throttles', { status: 429, headers: { 'retry-after': '1' } }],
     ['fails', { status: 500 }],
