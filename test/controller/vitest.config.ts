@@ -6,8 +6,8 @@ export default defineConfig({
     root: REPOSITORY,
     include: ['test/controller/**/*.api.test.ts'],
     testTimeout: 30_000,
-    // A control plane each, and two processors for all of them.
-    fileParallelism: false,
+    // A control plane each, which waits most of the time.
+    maxWorkers: 2,
     hookTimeout: 120_000,
   },
 });

@@ -10,6 +10,7 @@ export default defineConfig({
     // Every command starts two programs, on a machine that may be busy.
     testTimeout: 60_000,
     hookTimeout: 180_000,
-    fileParallelism: false,
+    // A control plane each, which waits most of the time.
+    maxWorkers: 2,
   },
 });

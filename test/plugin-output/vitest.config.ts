@@ -9,6 +9,7 @@ export default defineConfig({
     globalSetup: [join(import.meta.dirname, '../kubectl/package-plugin.ts')],
     testTimeout: 60_000,
     hookTimeout: 180_000,
-    fileParallelism: false,
+    // A control plane each, which waits most of the time.
+    maxWorkers: 2,
   },
 });
