@@ -51,11 +51,12 @@ it('waits until what comes in a crowd is quiet, but not for others and not for e
     rounds.addOnceQuiet(['crowd']);
     if (count === 0) rounds.addOnceQuiet(['once']);
     if (count === 0) rounds.add('urgent');
+    if (count === 20) rounds.add('later');
     await vi.advanceTimersByTimeAsync(100);
   }
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(looks.slice(0, 3)).toEqual(['1000 urgent', '1300 once', '6100 crowd']);
-  const [last = '', ...more] = looks.slice(3);
+  expect(looks.slice(0, 4)).toEqual(['1000 urgent', '1300 once', '3100 later', '6100 crowd']);
+  const [last = '', ...more] = looks.slice(4);
   expect(more).toEqual([]);
   // 300 ms after the last of the crowd, at 8,800, and at the pace of looking.
   expect(Number(/^(\d+) crowd$/.exec(last)?.[1])).toBeGreaterThanOrEqual(9_100);

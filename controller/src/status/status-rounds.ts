@@ -11,7 +11,16 @@ const SAME_ROUND = 0.8;
 /** Where it is not ready yet, it asks again after this. */
 const READY_MS = 50;
 
-/** Looks at what is due, once per interval. */
+/** What is to be looked at, and when. */
+interface Due {
+  readonly quietFromMs: number;
+  /** It is looked at then even if it is not quiet. */
+  readonly patienceEndMs: number;
+}
+
+const AT_ONCE: Due = { quietFromMs: 0, patienceEndMs: 0 };
+
+/** Looks at what is due, each key once per interval at most. */
 export interface StatusRounds {
   /** Looked at in the next round. */
   add(key: string): void;
@@ -39,36 +48,25 @@ export function statusRounds(options: StatusRoundsOptions): StatusRounds {
   const { intervalMs, concurrency, isReady, look, onRound } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
-  /** Each key with the time from which on it is quiet; 0 for what does not wait. */
-  let due = new Map<string, number>();
+  const due = new Map<string, Due>();
   /** When each key was looked at within the last interval. */
   const looked = new Map<string, number>();
   let running: Promise<void> = Promise.resolve();
 
-  async function round(): Promise<void> {
-    let batch = due;
-    due = new Map();
+  /** @returns whether something is due that is not quiet yet: the next round is not to wait for the interval then */
+  async function round(): Promise<boolean> {
+    const now = performance.now();
     for (const [key, lookedMs] of looked) {
-      if (lookedMs + intervalMs * SAME_ROUND > performance.now()) continue;
-      looked.delete(key);
+      if (lookedMs + intervalMs * SAME_ROUND <= now) looked.delete(key);
     }
-    const patienceEnd = performance.now() + MAX_WAIT_MS;
-    while (batch.size > 0 && !signal.aborted) {
-      const now = performance.now();
-      const quiet: string[] = [];
-      const restless = new Map<string, number>();
-      for (const [key, before] of batch) {
-        const again = due.get(key);
-        const quietFrom = again === undefined || again === 0 ? (again ?? before) : Math.max(before, again);
-        due.delete(key);
-        if (looked.has(key)) due.set(key, quietFrom);
-        else if (quietFrom <= now || now >= patienceEnd) quiet.push(key);
-        else restless.set(key, quietFrom);
-      }
-      await lookAtAll(quiet);
-      batch = restless;
-      if (restless.size > 0) await pause(QUIET_MS);
-    }
+    const ready = [...due.keys()].filter((key) => !looked.has(key) && isTime(key, now));
+    await lookAtAll(ready);
+    return [...due.keys()].some((key) => !looked.has(key) && !isTime(key, now));
+  }
+
+  function isTime(key: string, now: number): boolean {
+    const { quietFromMs, patienceEndMs } = due.get(key) ?? AT_ONCE;
+    return quietFromMs <= now || patienceEndMs <= now;
   }
 
   async function lookAtAll(all: readonly string[]): Promise<void> {
@@ -77,7 +75,11 @@ export function statusRounds(options: StatusRoundsOptions): StatusRounds {
     const worker = async (): Promise<void> => {
       for (const key of keys) {
         if (signal.aborted) return;
-        looked.set(key, performance.now());
+        const now = performance.now();
+        // Since the round began, more of a crowd may have come.
+        if (!isTime(key, now)) continue;
+        due.delete(key);
+        looked.set(key, now);
         await look(key, signal);
         if (performance.now() < sliceEnd) continue;
         await nextTurn();
@@ -94,10 +96,10 @@ export function statusRounds(options: StatusRoundsOptions): StatusRounds {
         await pause(READY_MS);
         continue;
       }
-      await round();
+      const isRestless = await round();
       const tookMs = performance.now() - startMs;
       onRound(tookMs);
-      await pause(Math.max(0, intervalMs - tookMs));
+      await pause(Math.max(0, (isRestless ? Math.min(QUIET_MS, intervalMs) : intervalMs) - tookMs));
     }
   }
 
@@ -114,10 +116,15 @@ export function statusRounds(options: StatusRoundsOptions): StatusRounds {
   }
 
   return {
-    add: (key) => void due.set(key, 0),
+    add: (key) => void due.set(key, AT_ONCE),
     addOnceQuiet(keys) {
-      const quietFrom = performance.now() + QUIET_MS;
-      for (const key of keys) if (due.get(key) !== 0) due.set(key, quietFrom);
+      const now = performance.now();
+      const quietFromMs = now + QUIET_MS;
+      for (const key of keys) {
+        const before = due.get(key);
+        if (before === AT_ONCE) continue;
+        due.set(key, { quietFromMs, patienceEndMs: before?.patienceEndMs ?? now + MAX_WAIT_MS });
+      }
     },
     start() {
       running = run();
