@@ -12,5 +12,7 @@ export default defineConfig({
       '**/*.*.test.ts',
     ],
     testTimeout: 20_000,
+    // One less than there are processors is one here, and tests wait half of the time.
+    maxWorkers: 2,
   },
 });

@@ -37,7 +37,7 @@ const RINGS: readonly Ring[] = [
   { name: 'runtime', run: ringModule('test/runtime/ring.ts') },
   { name: 'demo', run: ringModule('test/demo/ring.ts') },
   { name: 'node', run: ringModule('test/node/ring.ts') },
-  { name: 'e2e', run: ringModule('test/e2e/ring.ts'), isByNameOnly: true },
+  { name: 'e2e', run: ringModule('test/e2e/ring.ts') },
   { name: 'e2e-full', run: ringModule('test/e2e/full-ring.ts'), isByNameOnly: true },
   { name: 'compat', run: ringModule('test/cluster/compat-ring.ts'), isByNameOnly: true },
 ];
