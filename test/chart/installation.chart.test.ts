@@ -5,6 +5,7 @@ import { collectionPath } from '@runtime-enforcer/kube/resource-path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { createObject, creationPath } from '../cluster/create-object.ts';
+import { KUBERNETES_VERSION, testedKubernetesVersion } from '../cluster/kubernetes-binary.ts';
 import { eventually } from '../runtime/eventually.ts';
 import { printProgress } from '../vm/progress.ts';
 import { COMBINATIONS, EVERYTHING } from './combinations.ts';
@@ -17,8 +18,11 @@ const NAMESPACE = 'runtime-enforcer';
 const RELEASE = 'runtime-enforcer';
 const MUTATING_POLICY = '/MutatingAdmissionPolicy';
 
-/** What a cluster of each version is asked for, and which version of MutatingAdmissionPolicies it serves. */
-const VERSIONS = [
+/**
+ * What a cluster of each version is asked for, and which version of MutatingAdmissionPolicies it serves. The tests run
+ * against one of them; the compat ring runs them against the older ones.
+ */
+const CLUSTERS = [
   { version: '1.31.14', serves: undefined, apiServerArguments: [] },
   {
     version: '1.34.4',
@@ -28,8 +32,9 @@ const VERSIONS = [
       '--runtime-config=admissionregistration.k8s.io/v1beta1=true',
     ],
   },
-  { version: '1.36.3', serves: 'admissionregistration.k8s.io/v1', apiServerArguments: [] },
+  { version: KUBERNETES_VERSION, serves: 'admissionregistration.k8s.io/v1', apiServerArguments: [] },
 ] as const;
+const TESTED = CLUSTERS.filter(({ version }) => version === testedKubernetesVersion());
 /** The strictest level that admits the pods of each component. */
 const POD_SECURITY: Readonly<Record<string, string>> = {
   agent: 'privileged',
@@ -38,7 +43,7 @@ const POD_SECURITY: Readonly<Record<string, string>> = {
   'otel-collector': 'restricted',
 };
 
-describe.each(VERSIONS)('on Kubernetes $version', ({ version, serves, apiServerArguments }) => {
+describe.each(TESTED)('on Kubernetes $version', ({ version, serves, apiServerArguments }) => {
   const hasMutatingPolicies = serves !== undefined;
   let plane: ControlPlane;
   let helm: HelmRunner;

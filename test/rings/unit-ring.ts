@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { HostCommandError, runHostCommand } from '../vm/host-command.ts';
 import { REPOSITORY } from '../vm/repository.ts';
 import type { RingReport, RingResult } from './report.ts';
@@ -30,7 +31,8 @@ export async function runVitestRing(
   try {
     const trouble = await runVitest(reportFile, args, env, within);
     const text = await readFile(reportFile, 'utf8').catch(() => undefined);
-    if (text !== undefined) for (const file of parseVitestReport(text)) reportFileResult(file, report);
+    if (text !== undefined)
+      for (const file of parseVitestReport(text)) reportFileResult(file, report, trouble);
     if (trouble !== undefined && (text === undefined || report.result().failed === failedBefore)) {
       report.failed('vitest', performance.now() - start, trouble);
     }
@@ -47,16 +49,19 @@ async function runVitest(
   within: readonly string[],
 ): Promise<string | undefined> {
   try {
-    const output = ['--silent', '--reporter=json', `--outputFile=${reportFile}`];
+    // The second tells why a hook failed, which the first leaves out.
+    const output = ['--silent', '--reporter=json', `--outputFile.json=${reportFile}`, '--reporter=default'];
     const [program = 'vitest', ...words] = [...within, 'vitest', 'run', ...output, ...args];
     await runHostCommand([program, ...words], { cwd: REPOSITORY, env });
     return undefined;
   } catch (error) {
-    return error instanceof HostCommandError ? `${error.message}\n${error.stdout}` : String(error);
+    if (!(error instanceof HostCommandError)) return String(error);
+    return stripVTControlCharacters(`${error.message}\n${error.stdout}`);
   }
 }
 
-function reportFileResult({ path, outcomes }: UnitFile, report: RingReport): void {
+/** @param trouble what vitest said, where it failed */
+function reportFileResult({ path, outcomes }: UnitFile, report: RingReport, trouble = ''): void {
   const file = relative(REPOSITORY, path);
   const passed = outcomes.filter((test) => test.outcome === 'passed');
   if (passed.length > 0) {
@@ -64,7 +69,8 @@ function reportFileResult({ path, outcomes }: UnitFile, report: RingReport): voi
     report.passed(file, durationMs, passed.length);
   }
   for (const test of outcomes) {
-    if (test.outcome === 'failed') report.failed(`${file}: ${test.name}`, test.durationMs, test.message);
-    else if (test.outcome === 'skipped') report.skipped(`${file}: ${test.name}`, 'left out by its author');
+    if (test.outcome === 'failed') {
+      report.failed(`${file}: ${test.name}`, test.durationMs, test.message || trouble);
+    } else if (test.outcome === 'skipped') report.skipped(`${file}: ${test.name}`, 'left out by its author');
   }
 }

@@ -36,6 +36,9 @@ describe('parseVitestReport', () => {
       status: 'failed',
       assertionResults: [{ fullName: 'x', status: 'passed', duration: 1 }],
     });
-    expect(parseVitestReport(hook)[0]?.outcomes.map(({ outcome }) => outcome)).toEqual(['passed', 'failed']);
+    expect(parseVitestReport(hook)[0]?.outcomes).toMatchObject([
+      { outcome: 'passed' },
+      { outcome: 'failed', name: 'the file', message: '' },
+    ]);
   });
 });

@@ -26,7 +26,7 @@ interface JsonFile {
 
 /**
  * Reads the report of vitest's `json` reporter (the format of jest). A file that failed without a failed test, because
- * it could not be loaded or a hook failed, counts as one more failed test.
+ * it could not be loaded or a hook failed, counts as one more failed test; of a hook the report does not tell why.
  *
  * @throws SyntaxError or TypeError for another text than such a report
  */
@@ -35,8 +35,7 @@ export function parseVitestReport(text: string): UnitFile[] {
   return report.testResults.map((file) => {
     const outcomes = file.assertionResults.map(outcomeOf);
     if (file.status === 'failed' && outcomes.every(({ outcome }) => outcome !== 'failed')) {
-      const message = file.message === undefined || file.message === '' ? 'the file failed' : file.message;
-      outcomes.push({ outcome: 'failed', name: 'the file', durationMs: 0, message });
+      outcomes.push({ outcome: 'failed', name: 'the file', durationMs: 0, message: file.message ?? '' });
     }
     return { path: file.name, outcomes };
   });
