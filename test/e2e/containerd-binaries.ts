@@ -6,7 +6,7 @@ import { runHostCommand } from '../vm/host-command.ts';
 import type { Progress } from '../vm/progress.ts';
 
 /** Newer than Debian's: its NRI validator can require a plugin. */
-const VERSION = '2.4.2';
+const VERSION = '2.3.7';
 const MODULE = 'github.com/containerd/containerd/v2';
 const PROGRAMS = ['containerd', 'containerd-shim-runc-v2'];
 const RECIPE = '1';

@@ -39,6 +39,7 @@ const RINGS: readonly Ring[] = [
   { name: 'node', run: ringModule('test/node/ring.ts') },
   { name: 'e2e', run: ringModule('test/e2e/ring.ts') },
   { name: 'e2e-full', run: ringModule('test/e2e/full-ring.ts'), isByNameOnly: true },
+  { name: 'conformance', run: ringModule('test/cri-conformance/ring.ts'), isByNameOnly: true },
   { name: 'compat', run: ringModule('test/cluster/compat-ring.ts'), isByNameOnly: true },
 ];
 
