@@ -29,6 +29,8 @@ const PROGRAMS: readonly KubernetesProgram[] = [
   'kube-scheduler',
   'kubelet',
 ];
+/** Once for all suites of a run. */
+let preparing: ReturnType<typeof prepareWholeCluster> | undefined;
 /** Removes its processes and devices with itself: the namespace lives as long as a process is in it. */
 export const OWN_NETWORK = ['unshare', '--net'];
 
@@ -45,7 +47,8 @@ export async function runWholeCluster(
   containerd: 'debian' | 'newest' = 'debian',
 ): Promise<RingResult> {
   const newest = containerd === 'newest' ? await containerdBinaries(printProgress) : undefined;
-  const prepared = await prepareWholeCluster();
+  preparing ??= prepareWholeCluster();
+  const prepared = await preparing;
   const directory = await runDirectory();
   try {
     const notes = join(directory, 'notes');
