@@ -57,8 +57,6 @@ export interface AgentClient {
 const CHANNEL_OPTIONS = {
   'grpc.max_receive_message_length': 4 * 1024 * 1024,
   'grpc.max_send_message_length': 64 * 1024,
-  // Of a thousand agents that answer at once, no more of each waits here to be read.
-  'grpc-node.flow_control_window': 16 * 1024,
   'grpc.keepalive_time_ms': 20_000,
   'grpc.keepalive_timeout_ms': 10_000,
   // Agents are in the cluster: a proxy for the way out of it would not know them.
