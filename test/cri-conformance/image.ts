@@ -9,8 +9,7 @@ const BUSYBOX = '/usr/bin/busybox';
 const DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'root', 'sys', 'tmp', 'usr', 'usr/bin', 'var', 'var/run'];
 
 /**
- * The image that critest starts its containers from, as an OCI layout in a tar: every applet of busybox,
- * each a file of its own, because one of the specs masks one.
+ * The image that critest starts its containers from, as an OCI layout in a tar: every applet of busybox.
  * @throws Error naming the package to install if busybox is missing
  */
 export async function conformanceImage(): Promise<Buffer> {

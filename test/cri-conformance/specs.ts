@@ -1,6 +1,7 @@
 /**
  * critest's specs that need no image but one with busybox, by the text that stands before them in its report. Left out are
- * those that pull from a registry, that need nginx or ipcs, or another user's groups in an image.
+ * those that pull from a registry, that need nginx or ipcs, or another user's groups in an image, and the one that masks `ls`:
+ * Debian's busybox runs it from its shell without looking for a file.
  */
 export const SPECS: Readonly<Record<string, readonly string[]>> = {
   'Runtime info runtime should support returning runtime info': [
@@ -59,7 +60,6 @@ export const SPECS: Readonly<Record<string, readonly string[]>> = {
     'runtime should support dropping capability',
     'runtime should support adding ALL capabilities',
     'runtime should support dropping ALL capabilities',
-    'runtime should support MaskedPaths',
     'runtime should support ReadonlyPaths',
   ],
   'Idempotence StopPodSandbox': [
