@@ -1,12 +1,11 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { goToolchain } from '../cluster/go-toolchain.ts';
+import { buildGoPrograms } from '../cluster/go-programs.ts';
 import { type Asset, cachedAsset, contentKey } from '../vm/cache.ts';
-import { runHostCommand } from '../vm/host-command.ts';
 import type { Progress } from '../vm/progress.ts';
 
 const MODULE = 'sigs.k8s.io/cri-tools';
 const VERSION = '1.34.0';
+const PROGRAM = 'critest';
 const RECIPE = '1';
 
 /**
@@ -17,38 +16,15 @@ const RECIPE = '1';
  */
 export async function critestBinary(progress: Progress): Promise<string> {
   const asset: Asset = {
-    kind: 'critest',
+    kind: PROGRAM,
     key: contentKey([RECIPE, VERSION]),
-    title: `critest ${VERSION} (from source, some minutes)`,
-    make: async (directory) => await build(await goToolchain(progress), directory),
+    title: `${PROGRAM} ${VERSION} (from source, some minutes)`,
+    make: async (directory) =>
+      await buildGoPrograms(
+        { module: MODULE, version: VERSION, programs: [PROGRAM], kind: 'test' },
+        directory,
+        progress,
+      ),
   };
-  return join(await cachedAsset(asset, progress), 'critest');
-}
-
-async function build(go: string, directory: string): Promise<void> {
-  const source = join(directory, 'source');
-  await mkdir(source);
-  await writeFile(join(source, 'go.mod'), `module critest-program\n\nrequire ${MODULE} v${VERSION}\n`);
-  const env = { CGO_ENABLED: '0', GOTOOLCHAIN: 'auto', GOWORK: 'off', GOFLAGS: '-mod=mod -buildvcs=false' };
-  // The build yields to everything else: tests that measure time may run beside it.
-  const build = [
-    'nice',
-    '-n',
-    '19',
-    'ionice',
-    '-c',
-    '3',
-    go,
-    'test',
-    '-c',
-    '-vet=off',
-    '-p',
-    '1',
-    '-trimpath',
-  ] as const;
-  await runHostCommand(
-    [...build, '-ldflags', '-s -w', '-o', join(directory, 'critest'), `${MODULE}/cmd/critest`],
-    { cwd: source, env },
-  );
-  await rm(source, { recursive: true });
+  return join(await cachedAsset(asset, progress), PROGRAM);
 }

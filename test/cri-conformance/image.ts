@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { hostArchitecture } from '../../images/architecture.ts';
 import { imageLayer, ociImage } from '../../images/oci-image.ts';
 import type { TarEntry } from '../../images/tar.ts';
+import { BUSYBOX, readBusybox } from '../images/busybox.ts';
 import { runHostCommand } from '../vm/host-command.ts';
 import { CONFORMANCE_IMAGE } from './names.ts';
 
-const BUSYBOX = '/usr/bin/busybox';
 const DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'root', 'sys', 'tmp', 'usr', 'usr/bin', 'var', 'var/run'];
 
 /**
@@ -13,9 +12,7 @@ const DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'root', 'sys', 'tmp', 'usr', '
  * @throws Error naming the package to install if busybox is missing
  */
 export async function conformanceImage(): Promise<Buffer> {
-  const busybox = await readFile(BUSYBOX).catch((cause: unknown) => {
-    throw new Error(`${BUSYBOX} is missing: apt-get install -y busybox-static`, { cause });
-  });
+  const busybox = await readBusybox();
   const applets = (await runHostCommand([BUSYBOX, '--list']))
     .split('\n')
     .filter((name) => name !== '' && name !== 'busybox');

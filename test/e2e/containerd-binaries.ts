@@ -1,8 +1,5 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { goToolchain } from '../cluster/go-toolchain.ts';
+import { buildGoPrograms } from '../cluster/go-programs.ts';
 import { type Asset, cachedAsset, contentKey } from '../vm/cache.ts';
-import { runHostCommand } from '../vm/host-command.ts';
 import type { Progress } from '../vm/progress.ts';
 
 /** Newer than Debian's: its NRI validator can require a plugin. */
@@ -22,23 +19,12 @@ export async function containerdBinaries(progress: Progress): Promise<string> {
     kind: 'containerd',
     key: contentKey([RECIPE, VERSION]),
     title: `containerd ${VERSION} (from source, some minutes)`,
-    make: async (directory) => await build(await goToolchain(progress), directory),
+    make: async (directory) =>
+      await buildGoPrograms(
+        { module: MODULE, version: VERSION, programs: PROGRAMS, kind: 'build' },
+        directory,
+        progress,
+      ),
   };
   return await cachedAsset(asset, progress);
-}
-
-async function build(go: string, directory: string): Promise<void> {
-  const source = join(directory, 'source');
-  await mkdir(source);
-  await writeFile(join(source, 'go.mod'), `module containerd-programs\n\nrequire ${MODULE} v${VERSION}\n`);
-  const env = { CGO_ENABLED: '0', GOTOOLCHAIN: 'auto', GOWORK: 'off', GOFLAGS: '-mod=mod -buildvcs=false' };
-  // The build yields to everything else: tests that measure time may run beside it.
-  const build = ['nice', '-n', '19', 'ionice', '-c', '3', go, 'build', '-p', '1', '-trimpath'] as const;
-  for (const program of PROGRAMS) {
-    await runHostCommand(
-      [...build, '-ldflags', '-s -w', '-o', join(directory, program), `${MODULE}/cmd/${program}`],
-      { cwd: source, env },
-    );
-  }
-  await rm(source, { recursive: true });
 }

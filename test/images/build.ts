@@ -7,10 +7,10 @@ import { buildGuestPrograms, GUEST_PROGRAMS } from '../guest-programs/build.ts';
 import { cachedAsset, contentKey } from '../vm/cache.ts';
 import type { ImageTar } from '../vm/image-import.ts';
 import { printProgress, type Progress } from '../vm/progress.ts';
+import { readBusybox } from './busybox.ts';
 import { PAUSE_IMAGE, TOOLBOX_IMAGE } from './names.ts';
 import { toolboxLayer } from './toolbox.ts';
 
-const BUSYBOX = '/usr/bin/busybox';
 const CONTAINER_PATH = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
@@ -60,12 +60,4 @@ function imageTar(ref: string, entries: readonly TarEntry[], defaults: ImageDefa
 
 function fileName(ref: string): string {
   return `${ref.replaceAll(/[^a-z0-9]+/g, '-')}.tar`;
-}
-
-async function readBusybox(): Promise<Uint8Array> {
-  try {
-    return await readFile(BUSYBOX);
-  } catch (cause) {
-    throw new Error(`${BUSYBOX} is missing: apt-get install -y busybox-static`, { cause });
-  }
 }
